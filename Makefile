@@ -1,0 +1,83 @@
+# What a newcomer types: `make demo`, then `make test`. Everything else is a step of these two.
+SHELL := /bin/bash
+
+# Not a pyenv shim or a Python in somebody's home: jobs run it as their own user.
+PYTHON ?= $(or $(wildcard /usr/bin/python3),python3)
+VENV := .venv
+# Installing packages, namespaces and mounts need root; making the venv and the unit tests do not.
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
+SOURCES := $(shell find slurmk8s slurm-conf -type f -not -path '*/__pycache__/*') pyproject.toml README.md LICENSE
+# The wheel is what is tested, so the checkout must not be found first.
+PYTEST := env PYTHONSAFEPATH=1 $(VENV)/bin/python -m pytest
+NEEDS := slurmctld slurmd slurm-client slurm-wlm-basic-plugins slurm-wlm-plugins munge \
+	podman conmon runc catatonit containernetworking-plugins iptables iproute2 docker-registry \
+	busybox-static debootstrap bindfs fuse3 python3-venv util-linux
+
+.PHONY: help deps venv demo test lint types contracts unit real bench lock clean
+
+help:
+	@echo 'make demo    a job file travels from a NAS folder through Slurm into a container and back (KEEP=1 leaves it up)'
+	@echo 'make test    lint, types, contracts, unit tests, then real Slurm and real podman'
+	@echo 'make venv    $(VENV) with the project installed      make deps    the Debian packages that are missing'
+	@echo 'make lint    ruff, mypy, import contracts           make bench   measurements'
+	@echo 'make lock    resolve the dependencies anew          make clean   remove what was made here'
+
+# Where systemd runs, Debian starts the daemons it installs: munge then runs, slurmctld and slurmd refuse to without
+# an /etc/slurm/slurm.conf. Neither is used here or in the way.
+deps:
+	@command -v dpkg-query >/dev/null || { echo 'make deps: this is not Debian or Ubuntu; see docs/local.md for what is needed.' >&2; exit 1; }
+	@missing=$$(comm -23 <(printf '%s\n' $(NEEDS) | sort) \
+		<(dpkg-query -W -f '$${Package} $${db:Status-Status}\n' $(NEEDS) 2>/dev/null | sed -n 's/ installed$$//p' | sort)); \
+	[ -z "$$missing" ] && exit 0; \
+	echo "== installing" $$missing; \
+	install() { $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $$missing >/dev/null; }; \
+	if apt-cache show $$missing >/dev/null 2>&1 && install 2>/dev/null; then exit 0; fi; \
+	$(SUDO) apt-get update -qq && install
+
+venv: $(VENV)/.project
+
+$(VENV)/.dependencies: requirements-dev.lock
+	@echo '== making $(VENV) with $(PYTHON)'
+	@rm -rf $(VENV)
+	@umask 022; $(PYTHON) -m venv $(VENV) || { echo 'make venv: run `make deps` first: python3-venv is missing.' >&2; exit 1; }
+	@umask 022; $(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@touch $@
+
+$(VENV)/.project: $(VENV)/.dependencies $(SOURCES)
+	@umask 022; $(VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --force-reinstall .
+	@touch $@
+
+demo: deps venv
+	@$(SUDO) env KEEP=$(KEEP) PYTHONSAFEPATH=1 $(VENV)/bin/python demo/demo.py
+
+# Each step with its time, so that a slow one is seen.
+timed = @echo '== $(1)'; start=$$(date +%s%N); $(2) || { echo '== $(1): FAILED' >&2; exit 1; }; \
+	echo "== $(1): $$(( ($$(date +%s%N) - start) / 1000000 )) ms"
+
+test: deps venv lint unit real
+
+lint: venv
+	$(call timed,ruff,$(VENV)/bin/ruff check --quiet . && $(VENV)/bin/ruff format --quiet --check .)
+	$(call timed,mypy,$(VENV)/bin/mypy --no-error-summary)
+	$(call timed,import contracts,$(VENV)/bin/lint-imports --no-cache >/dev/null || $(VENV)/bin/lint-imports --no-cache)
+
+unit: venv
+	$(call timed,unit tests,$(PYTEST) -q -n auto tests/unit)
+
+real: deps venv
+	$(call timed,real Slurm,$(SUDO) $(PYTEST) tests/slurm)
+	$(call timed,real podman,$(SUDO) $(PYTEST) tests/podman)
+	$(call timed,the whole journey,$(SUDO) $(PYTEST) --durations=10 tests/e2e)
+
+bench: deps venv
+	@for script in bench/bench_*.py; do echo "== $$script"; $(SUDO) env PYTHONSAFEPATH=1 $(VENV)/bin/python $$script || exit 1; done
+
+# The first file is what a site installs; the second adds what tests and the build need, at the same versions.
+lock: $(VENV)/.dependencies
+	@flags='--quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --upgrade'; \
+	$(VENV)/bin/uv pip compile $$flags pyproject.toml -o requirements.lock; \
+	echo hatchling | $(VENV)/bin/uv pip compile $$flags --extra dev -c requirements.lock pyproject.toml - -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,67 @@
+"""The `slurmk8s` command: one file per command here, loaded only when it is called.
+
+Commands parse arguments, read the configuration and print. They hold no logic of the journey itself.
+"""
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from slurmk8s import __version__
+from slurmk8s.errors import SlurmK8sError
+
+# name: (module, attribute); the order is the order of the help page, which follows a job's journey.
+COMMANDS = {
+    "check": ("slurmk8s.cli.check", "check"),
+    "watch": ("slurmk8s.cli.watch", "watch"),
+    "agent": ("slurmk8s.cli.agent", "agent"),
+    "results": ("slurmk8s.cli.results", "results"),
+    "logs": ("slurmk8s.cli.results", "logs"),
+    "verify": ("slurmk8s.cli.results", "verify"),
+    "config": ("slurmk8s.cli.config", "config"),
+    "slurm-conf": ("slurmk8s.cli.slurm_conf", "slurm_conf"),
+    "local": ("slurmk8s.cli.local", "local"),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when asked for: `check` must not pay for the agent's imports."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """The commands in the journey's order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import the command's own file."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="slurmk8s")
+def group() -> None:
+    """Containerised jobs under Slurm: drop a job file, get checkable results."""
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run a command; an error that has a sentence is told as one line, without a traceback."""
+    try:
+        status: Any = group.main(args=argv, prog_name="slurmk8s", standalone_mode=False)
+    except SlurmK8sError as error:
+        click.echo(f"slurmk8s: {error.sentence}", err=True)
+        if error.hint:
+            click.echo(f"  {error.hint}", err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:  # `slurmk8s results | head`
+        sys.exit(0)
+    sys.exit(status if isinstance(status, int) else 0)

@@ -1,0 +1,47 @@
+"""Errors by whose fault they are, since that decides what happens next.
+
+Each carries one sentence for people and, where there is one, a hint: the next step or command. Whoever catches one
+needs no other knowledge than its class.
+"""
+
+
+class SlurmK8sError(Exception):
+    """Base of all errors that are told to people in one sentence, without a traceback."""
+
+    fault = "ours"
+
+    def __init__(self, sentence: str, hint: str = "") -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.sentence} {self.hint}".rstrip()
+
+
+class PersonFault(SlurmK8sError):
+    """The job or the file is wrong: it ends with this sentence, and the node is untouched."""
+
+    fault = "person"
+
+
+class ClusterFault(SlurmK8sError):
+    """Something shared does not answer (Slurm, registry, NAS): try again later; nothing is lost, nothing is deleted."""
+
+    fault = "cluster"
+
+
+class SlurmUnreachable(ClusterFault):
+    """Slurm did not answer, so what it knows is unknown: neither "gone" nor "failed"."""
+
+
+class NodeFault(SlurmK8sError):
+    """This node cannot do its work: it is drained with this sentence, and the job runs elsewhere."""
+
+    fault = "node"
+
+
+class SetupError(SlurmK8sError):
+    """The configuration or the installation is wrong: the command stops and says what to change."""
+
+    fault = "setup"

@@ -1,0 +1,30 @@
+"""Whether a folder is a mount point: an unmounted NAS is an empty folder on the system disk, and must not be used."""
+
+import os
+from pathlib import Path
+
+
+def is_mountpoint(path: Path) -> bool:
+    """Whether something is mounted on this folder; False where it cannot be opened."""
+    try:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return is_root_of_mount(folder)
+    finally:
+        os.close(folder)
+
+
+def is_root_of_mount(folder: int) -> bool:
+    """Compare mount ids: unlike os.path.ismount this also knows a bind mount within one file system."""
+    parent = os.open("..", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        return _mount_id(folder) != _mount_id(parent)
+    finally:
+        os.close(parent)
+
+
+def _mount_id(descriptor: int) -> str:
+    lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text(encoding="ascii").splitlines()
+    return next(line for line in lines if line.startswith("mnt_id:"))

@@ -1,0 +1,133 @@
+"""The folder on the node where a job and its pod meet; every path in it is named here.
+
+`<run folder>/jobs/<id>/told/` is written by the agent (root) and read by the job's user; `handover/` is written by the
+job's user alone, on the host by slurmk8s-run and in the pod by the launcher. Root never writes there once it exists.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# Where the pod sees the two folders; launcher.sh has the same paths.
+IN_POD = Path("/slurmk8s")
+
+
+@dataclass(frozen=True)
+class Rendezvous:
+    """One job's folder on this node."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, run_folder: str, node: str, job_id: int) -> "Rendezvous":
+        """The folder of a job; `%n` in the run folder is the node's name."""
+        return cls(Path(run_folder.replace("%n", node)) / "jobs" / str(job_id))
+
+    @property
+    def told(self) -> Path:
+        """What the agent tells the job."""
+        return self.folder / "told"
+
+    @property
+    def plan(self) -> Path:
+        """Told: where the logs are and what the body's environment may hold."""
+        return self.told / "plan.json"
+
+    @property
+    def handover(self) -> Path:
+        """What the job's user hands over, and what the launcher answers."""
+        return self.folder / "handover"
+
+    @property
+    def go(self) -> Path:
+        """Fifo: the launcher waits on it."""
+        return self.handover / "go"
+
+    @property
+    def signals(self) -> Path:
+        """Fifo: lines `all USR1` or `shell USR1` for the launcher's helper."""
+        return self.handover / "signals"
+
+    @property
+    def command(self) -> Path:
+        """The body's variables and command line, as sh."""
+        return self.handover / "command"
+
+    @property
+    def script(self) -> Path:
+        """The batch script, as the person wrote it."""
+        return self.handover / "slurm_script"
+
+    @property
+    def terminated(self) -> Path:
+        """Exists once the step has passed SIGTERM on to all processes."""
+        return self.handover / "terminated"
+
+    @property
+    def shell(self) -> Path:
+        """The body's pid in the pod; exists once the body has started."""
+        return self.handover / "shell"
+
+    @property
+    def exit(self) -> Path:
+        """The body's exit code; complete when it ends with a newline."""
+        return self.handover / "exit"
+
+    @property
+    def out_of_memory(self) -> Path:
+        """Exists if the kernel killed a process of the pod for its memory."""
+        return self.handover / "out_of_memory"
+
+    @property
+    def problem(self) -> Path:
+        """One sentence by the launcher when it could not run the body."""
+        return self.handover / "problem"
+
+    def read_plan(self) -> dict[str, Any] | None:
+        """What the agent told, or None while it has not."""
+        try:
+            plan = json.loads(self.plan.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return plan if isinstance(plan, dict) else None
+
+    def read_exit(self) -> int | None:
+        """The exit code, or None while the body runs."""
+        text = read_users_file(self.exit, 16)
+        if text is None or not text.endswith("\n") or not text.strip().isdigit():
+            return None
+        return int(text) & 0xFF
+
+    def read_problem(self) -> str | None:
+        """The launcher's sentence, if there is one."""
+        text = read_users_file(self.problem, 1000)
+        return " ".join(text.split()) if text else None
+
+    def send_signal(self, whom: str, signal_name: str) -> bool:
+        """Ask the launcher's helper to pass a signal on. False when nobody can be listening any more."""
+        try:
+            fifo = os.open(self.signals, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            os.write(fifo, f"{whom} {signal_name}\n".encode())  # below PIPE_BUF, so lines never mix
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(fifo)
+        return True
+
+
+def read_users_file(path: Path, limit: int) -> str | None:
+    """Read a small file from a folder that the job's user controls: no link, no fifo, no more than `limit` bytes."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        try:
+            return file.read(limit).decode("utf-8", "replace")
+        except OSError:  # a folder, or a fifo nobody writes to
+            return None
