@@ -1,0 +1,162 @@
+"""The values that options take, by the grammar of sbatch (Slurm's parse_time.c, proc_args.c and gres.c).
+
+Each function turns a text into a number or raises ValueError with a reason that ends a sentence.
+"""
+
+import re
+from dataclasses import dataclass
+
+_INT_MAX = 2**31 - 1
+# Far above any machine; beyond it Slurm's own arithmetic overflows silently.
+_MOST_MEGABYTES = 2**42
+
+_MEMORY = re.compile(r"(?a)\s*\+?(\d{1,30})([kmgt]?)(b?)\Z", re.IGNORECASE)
+_MEGABYTES = {"": 1, "m": 1, "g": 1024, "t": 1024 * 1024}
+_TIME = re.compile(r"(?a)(?:(\d{1,10})-(\d{0,10})|(\d{1,10}))(?::(\d{1,10}))?(?::(\d{1,10}))?\Z")
+_SHM = re.compile(r"(?a)(\d{1,15})([KMGT])i?B?\Z", re.IGNORECASE)
+_COUNT = re.compile(r"(?a)\s*\+?(\d{1,30})\Z")
+_NODES = re.compile(r"(?a)(\d{1,30})(k?)(m?)(?:-(\d{1,30})(k?)(m?))?\Z", re.IGNORECASE)
+_ARRAY_PART = re.compile(r"(?a)\[?(\d{1,30})\]?(?:-(\d{1,30})\]?(?::(\d{1,30})\]?)?)?(?:%\d+)?\Z")
+_SIGNAL = re.compile(r"(?a)(?:[BR]{1,2}:)?(?:SIG)?([A-Z]+[0-9]*|\d+)(?:@(\d{1,30}))?\Z", re.IGNORECASE)
+_GRES_COUNT = re.compile(r"(?a)(\d{1,30})([kmgtp]?)i?b?\Z", re.IGNORECASE)
+
+
+def seconds(text: str) -> int | None:
+    """A time limit; None for no limit. Also `0`, which Slurm takes for no limit."""
+    if text.upper() in ("INFINITE", "UNLIMITED", "-1"):
+        return None
+    match = _TIME.match(text)
+    if match is None or (match[1] is not None and match[2] == "" and match[4] is not None):
+        raise ValueError(
+            "Slurm writes times as minutes, minutes:seconds, hours:minutes:seconds or days-hours:minutes:seconds"
+        )
+    days, hours, plain, first, second = match.groups()
+    if days is not None:
+        total = int(days) * 86400 + int(hours or 0) * 3600 + int(first or 0) * 60 + int(second or 0)
+    elif second is not None:
+        total = int(plain) * 3600 + int(first) * 60 + int(second)
+    else:
+        total = int(plain) * 60 + int(first or 0)
+    if total > _INT_MAX:
+        raise ValueError("it is more seconds than Slurm can count")
+    return total or None
+
+
+def megabytes(text: str) -> int:
+    """An amount of memory, rounded up to Slurm's megabytes (1024 × 1024 bytes)."""
+    match = _MEMORY.match(text)
+    if match is None or (match[3] and not match[2]):
+        raise ValueError("Slurm writes memory as a whole number with K, M, G or T behind it")
+    number, unit = int(match[1]), match[2].lower()
+    amount = -(-number // 1024) if unit == "k" else number * _MEGABYTES[unit]
+    if amount > _MOST_MEGABYTES:
+        raise ValueError("no machine has that much memory")
+    return amount
+
+
+def shm_bytes(text: str) -> int:
+    """Size of /dev/shm in bytes. This one is ours, so it needs a unit, and Kubernetes' `2Gi` is fine too."""
+    match = _SHM.match(text)
+    if match is None:
+        raise ValueError("it needs a whole number with K, M, G or T behind it")
+    amount = int(match[1]) << 10 * ("KMGT".index(match[2].upper()) + 1)
+    if amount == 0:
+        raise ValueError("zero is no size")
+    if amount > _MOST_MEGABYTES * 1024 * 1024:
+        raise ValueError("no machine has that much memory")
+    return amount
+
+
+def count(text: str) -> int:
+    """A positive whole number."""
+    match = _COUNT.match(text)
+    if match is None:
+        raise ValueError("it needs a whole number")
+    number = int(match[1])
+    if not 1 <= number <= _INT_MAX:
+        raise ValueError("the number is out of range")
+    return number
+
+
+def nodes(text: str) -> tuple[int, int | None]:
+    """Least and most nodes; None where the text leaves the most open or uses a newer Slurm's list."""
+    match = _NODES.match(text)
+    if match is None:
+        if re.match(r"(?a)[\d,:-]+\Z", text) and ("," in text or ":" in text):  # since 23.11; sbatch judges it
+            return 1, None
+        raise ValueError("it needs a number of nodes, or a range such as 2-4")
+    least = _scaled(match[1], match[2], match[3])
+    most = least if match[4] is None else _scaled(match[4], match[5], match[6])
+    if not 1 <= least <= _INT_MAX or not 1 <= most <= _INT_MAX:
+        raise ValueError("the number is out of range")
+    if most < least:
+        raise ValueError("the most is less than the least")
+    return least, most
+
+
+def _scaled(number: str, kilo: str, mega: str) -> int:
+    return int(number) * (1024 if kilo else 1) * (1024 * 1024 if mega else 1)
+
+
+@dataclass(frozen=True)
+class Gres:
+    """One generic resource: `gpu`, its type (may be empty) and how many."""
+
+    name: str
+    kind: str
+    number: int
+
+
+def gres(text: str) -> tuple[Gres, ...]:
+    """The list of `--gres`: name[:type][:count]. `none` is no resource."""
+    if text.lower() == "none":
+        return ()
+    return tuple(_gres(part.removeprefix("gres:").removeprefix("gres/")) for part in text.split(",") if part)
+
+
+def gpus(text: str) -> tuple[Gres, ...]:
+    """The list of `--gpus` and its kin: [type:]count."""
+    return tuple(_gres(f"gpu:{part}") for part in text.split(",") if part)
+
+
+def _gres(part: str) -> Gres:
+    pieces = re.split("[:=]", part)
+    name, kind, number = pieces[0], "", 1
+    if not all(pieces) or len(pieces) > 3:
+        raise ValueError("it must be name:count or name:type:count, such as gpu:1 or gpu:a100:2")
+    if len(pieces) == 3 or (len(pieces) == 2 and _GRES_COUNT.match(pieces[1])):
+        match = _GRES_COUNT.match(pieces[-1])
+        if match is None:
+            raise ValueError(f"{pieces[-1]!r} is not a number")
+        number = int(match[1]) * 1024 ** " kmgtp".index(match[2].lower() or " ")
+        if number > 2**63:
+            raise ValueError("the number is out of range")
+    if len(pieces) == 3 or (len(pieces) == 2 and not _GRES_COUNT.match(pieces[1])):
+        kind = pieces[1]
+        if kind in ("N", "X", "n", "x"):
+            raise ValueError(f"{kind} stands for a number")
+        if not re.match(r"(?a)[\w.+-]+\Z", kind) or kind.startswith("-"):
+            raise ValueError(f"{kind!r} is neither a number nor a type")
+    return Gres(name, kind, number)
+
+
+def array(text: str) -> None:
+    """Task numbers of a job array: 1-10, 1,3,5, 0-99:10%4."""
+    parts = text.split(",")
+    for part in parts:
+        match = _ARRAY_PART.match(part)
+        if match is None:
+            raise ValueError("it must be numbers and ranges, such as 1-10 or 0-99:10%4")
+        if match[2] is not None and int(match[2]) < int(match[1]):
+            raise ValueError("a range must go upwards")
+        if match[3] is not None and int(match[3]) == 0:
+            raise ValueError("the step must not be zero")
+
+
+def signal(text: str) -> None:
+    """A warning signal: [B:]USR1[@seconds]."""
+    match = _SIGNAL.match(text)
+    if match is None:
+        raise ValueError("it must be a signal and seconds, such as USR1@60 or B:TERM@120")
+    if match[2] is not None and int(match[2]) > 0xFFFF:
+        raise ValueError("the time before the end must be at most 65535 seconds")

@@ -1,0 +1,117 @@
+"""What the job-file check may know, gathered outside the pure code: the site's policy, and files as a person sees them.
+
+The command line, the watcher and the node's agent all get their `Site` here, so that they judge alike.
+"""
+
+import os
+import pwd
+import subprocess
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from slurmk8s.config import Config, Mount
+from slurmk8s.jobfile import Site, paths_of_interest
+from slurmk8s.jobfile.k8s import is_under
+
+if TYPE_CHECKING:
+    from slurmk8s.slurm.client import Identity
+
+# One word per path. A path that ends with a slash is a folder to write into, others are files to read. The shell's
+# `test` asks with the rights of whoever runs it, starts in a millisecond and is readable by everyone, unlike our venv.
+_LOOK = """
+for path; do
+    folder=${path%/*}
+    while [ -n "$folder" ] && [ ! -e "$folder" ]; do folder=${folder%/*}; done
+    if [ ! -e "$path" ] && [ ! -e "${path%/}" ]; then
+        if [ -n "$folder" ] && [ -d "$folder" ] && [ ! -x "$folder" ]; then echo hidden; else echo missing; fi
+    else
+        case $path in
+        */) if [ ! -d "$path" ]; then echo file; elif [ ! -w "$path" ] || [ ! -x "$path" ]; then echo unwritable
+            else echo ok; fi ;;
+        *)  if [ -d "$path" ]; then echo folder; elif [ ! -f "$path" ]; then echo special
+            elif [ ! -r "$path" ]; then echo unreadable; else echo ok; fi ;;
+        esac
+    fi
+done
+"""
+_SECONDS = 10
+
+
+def site_of(config: Config) -> Site:
+    """The site's policy as the check takes it."""
+    targets = {name: str(mount.target) for name, mount in config.mounts.items()}
+    return Site(
+        registry=config.images.registry,
+        allowed_images=config.images.allowed,
+        partition_images={name: part.image for name, part in config.partitions.items() if part.image is not None},
+        shared_paths=tuple(targets[name] for name in config.standard_mounts),
+        mounts=tuple(config.mounts),
+        mount_targets=targets,
+        priorities=config.priorities,
+    )
+
+
+def file_facts(data: bytes, config: Config, identity: "Identity | None" = None) -> dict[str, str]:
+    """`Facts.files` for this job file: the paths it names, as far as they mean the same here as in the container.
+
+    A share that is mounted elsewhere on this host, or not at all (a laptop), tells nothing about the job's files.
+    """
+    roots = [str(mount.target) for mount in config.mounts.values() if _is_here(mount, config)]
+    return probe([path for path in paths_of_interest(data) if is_under(path, roots)], identity)
+
+
+def _is_here(mount: Mount, config: Config) -> bool:
+    must_be_mounted = mount.require_mountpoint or (config.nas.require_mountpoint and mount.source == config.nas.root)
+    return mount.source == mount.target and (mount.target.is_mount() if must_be_mounted else mount.target.is_dir())
+
+
+def probe(paths: Sequence[str], identity: "Identity | None" = None) -> dict[str, str]:
+    """For each path "ok", or why this person cannot use it; nothing for what could not be found out.
+
+    With an identity (the caller is then root) the looking is done as that person: root sees more, and on a NAS with
+    root_squash less.
+    """
+    paths = [path for path in paths if "\0" not in path]
+    if not paths:
+        return {}
+    options: dict[str, Any] = {}
+    name = pwd_name(os.geteuid())
+    if identity is not None:
+        name = identity.name
+        if identity.uid != os.geteuid():
+            options = {"user": identity.uid, "group": identity.gid, "extra_groups": list(identity.groups)}
+    try:
+        looked = subprocess.run(
+            ["/bin/sh", "-c", _LOOK, "sh", *paths],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            cwd="/",
+            env={"LC_ALL": "C"},
+            timeout=_SECONDS,
+            **options,
+        )
+    except (OSError, subprocess.SubprocessError):  # a hung share, or no right to become that person: not known
+        return {}
+    words = looked.stdout.decode().split()
+    if len(words) != len(paths):
+        return {}
+    reasons = {
+        "ok": "ok",
+        "missing": "does not exist",
+        "hidden": f"lies in a folder that {name} may not enter",
+        "folder": "is a folder",
+        "file": "is not a folder",
+        "special": "is not a regular file",
+        "unreadable": f"is not readable by {name}",
+        "unwritable": f"is not writable by {name}",
+    }
+    return {path: reasons[word] for path, word in zip(paths, words, strict=True)}
+
+
+def pwd_name(uid: int) -> str:
+    """The account's name, or its number where it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
