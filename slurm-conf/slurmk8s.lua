@@ -1,0 +1,281 @@
+-- slurmk8s: which batch jobs run in a container, decided when they are submitted.
+--
+-- A script with #K8S_ lines before its first command, or for a partition with a default image, is *stamped*:
+--   admin_comment  the #K8S_ lines, percent-encoded (users cannot set or change it); the node's agent interprets them
+--   comment        the person's own, then the word `slurmk8s`, by which the Prolog knows the job
+--   script         `#!/bin/bash -l` becomes `#!/…/slurmk8s-run /bin/bash -l`
+-- Everything else is left as it is.
+--
+-- To call it from your own job_submit.lua, last, when the partition is settled:
+--   local slurmk8s = dofile("/etc/slurm/slurmk8s.lua")
+--   in slurm_job_submit:  return slurmk8s.stamp(job_desc, part_list, submit_uid)
+--   in slurm_job_modify:  return slurmk8s.keep(job_desc, job_rec, modify_uid)
+--
+-- slurmctld calls this under its locks, one job at a time: no file is read and no program run after loading. The site's
+-- facts come from slurmk8s_facts.lua beside this file (written by `slurmk8s slurm-conf lua`). slurmctld loads everything
+-- anew when job_submit.lua has a new date: `touch` it after a change. Written for Lua 5.1 to 5.4.
+
+local M = {}
+
+local STAMP = "slurmk8s/1:"
+local MARKER = "slurmk8s"
+local NAMES = { IMAGE = true, WORKDIR = true, SCRIPT = true, PRIORITY = true, SHM = true, MOUNT = true }
+local NAME_LIST = "#K8S_IMAGE, #K8S_WORKDIR, #K8S_SCRIPT, #K8S_PRIORITY, #K8S_SHM and #K8S_MOUNT"
+local COMMENT_LIMIT = 1024 -- bytes that slurmctld takes
+local SHEBANG_LIMIT = 127 -- bytes of a #! line that every kernel reads (since 5.1 it is 255; the nodes may be older)
+
+local folder = debug.getinfo(1, "S").source:match("^@(.*)/[^/]*$") or "."
+local facts = dofile(folder .. "/slurmk8s_facts.lua")
+
+-- Refusals are Lua errors with a table, so that a mistake in this file (an error with a text) is told apart.
+local function refuse(sentence)
+	error({ sentence = sentence }, 0)
+end
+
+local function trim(text)
+	return (text:gsub("^%s+", ""):gsub("%s+$", ""))
+end
+
+local function has_word(text, word)
+	return (" " .. text .. " "):find(" " .. word .. " ", 1, true) ~= nil
+end
+
+local function starts_with(text, start)
+	return text:sub(1, #start) == start
+end
+
+-- One word without space, `=` or quote, whatever the lines hold: scontrol prints an admin_comment as it is.
+local function encoded(lines)
+	return (table.concat(lines, "\n"):gsub("[^%w_.~/:@-]", function(byte)
+		return string.format("%%%02X", byte:byte())
+	end))
+end
+
+-- The #K8S_ lines before the first command, found as sbatch finds #SBATCH lines: blank lines and comments, also
+-- indented ones, do not end them.
+local function header(script)
+	local lines, at, number = {}, 1, 0
+	while at <= #script do
+		local stop = script:find("\n", at, true) or #script + 1
+		local line = script:sub(at, stop - 1)
+		number = number + 1
+		if starts_with(line, "#K8S_") then
+			lines[#lines + 1] = { number = number, text = line }
+		elseif line:find("^%s*[^%s#]") then
+			break
+		end
+		at = stop + 1
+	end
+	return lines
+end
+
+-- The value of a line, without a remark behind it and without quotes around it.
+local function value_of(text)
+	local value = text:match("^#K8S_[^%s=]*%s*=(.*)$")
+	if value == nil then
+		return nil
+	end
+	value = trim(value)
+	if starts_with(value, "#") then
+		return nil
+	end
+	value = trim((value:gsub("%s+#.*$", "")))
+	local quoted = value:match('^"(.+)"$') or value:match("^'(.+)'$")
+	value = quoted or value
+	return value ~= "" and value or nil
+end
+
+-- `pytorch:2.0` and `team/pytorch` mean the site's registry; a first part that looks like a host is one, as for docker.
+local function qualified(image)
+	local first = image:match("^([^/]*)/")
+	if first and (first == "localhost" or first:find("[.:%[]") or first ~= first:lower()) then
+		return image
+	end
+	return facts.registry .. "/" .. image
+end
+
+-- Cut at a boundary: `hub:5407` does not allow `hub:54070/x`.
+local function allowed(image)
+	for _, prefix in ipairs(facts.allowed) do
+		if prefix ~= "" and starts_with(image, prefix) then
+			local following = image:sub(#prefix + 1, #prefix + 1)
+			if prefix:find("[/:@]$") or following == "" or following:find("^[/:@]") then
+				return true
+			end
+		end
+	end
+	return false
+end
+
+local function check_lines(lines, default)
+	local seen = {}
+	for _, line in ipairs(lines) do
+		local where = "line " .. line.number .. ": "
+		local name = line.text:match("^#K8S_([^%s=]*)")
+		if not NAMES[name] then
+			refuse(where .. "there is no #K8S_" .. name .. "; the lines are " .. NAME_LIST .. ".")
+		end
+		if seen[name] then
+			refuse(where .. "#K8S_" .. name .. " stands twice; remove one of them.")
+		end
+		local value = value_of(line.text)
+		if value == nil then
+			refuse(where .. "#K8S_" .. name .. " has no value; write #K8S_" .. name .. "=value.")
+		end
+		seen[name] = value
+		if name == "IMAGE" then
+			if not value:find("^[%w._:/@%[%]-]+$") then
+				refuse(where .. "'" .. value .. "' is not an image; write registry/name:tag.")
+			end
+			local image = qualified(value)
+			if not (default and image == qualified(default)) and not allowed(image) then
+				local places = table.concat(facts.allowed, ", ")
+				refuse(where .. image .. " may not be used here; images must come from " .. places .. ".")
+			end
+		end
+	end
+	return seen
+end
+
+-- The default image of the partition the job asks for, or of the default partition. A job that names several starts in
+-- any of them, so they must agree.
+local function default_image(job_desc, part_list)
+	local asked = job_desc.partition
+	if asked == nil or asked == "" then
+		for name, part in pairs(part_list) do
+			if part.flag_default == 1 then
+				return facts.images[name], true
+			end
+		end
+		return nil, true
+	end
+	local image, first, agreed = nil, true, true
+	for name in asked:gmatch("[^,]+") do
+		if first then
+			image, first = facts.images[name], false
+		elseif facts.images[name] ~= image then
+			agreed = false
+		end
+	end
+	return image, agreed
+end
+
+-- The script with slurmk8s-run in front of its interpreter. The kernel hands everything behind the first word to
+-- slurmk8s-run as one argument, as it did to the interpreter before, so `-l` and `env -S …` keep their meaning.
+local function wrapped(script)
+	local line = script:match("^[^\n]*")
+	local interpreter = trim(line:match("^#!(.*)$") or "")
+	if interpreter == "" then
+		refuse("line 1: the script names no interpreter; write #!/bin/bash.")
+	end
+	if starts_with(interpreter, facts.run .. " ") then
+		return script -- copied from Slurm's spool, or written so
+	end
+	local new = "#!" .. facts.run .. " " .. interpreter
+	if #new > SHEBANG_LIMIT then
+		local most = SHEBANG_LIMIT - #facts.run - 3
+		refuse("line 1: the interpreter has " .. #interpreter .. " characters and the kernel takes " .. most
+			.. "; write #!/usr/bin/env followed by its name, or a shorter path.")
+	end
+	return new .. script:sub(#line + 1)
+end
+
+local function with_words(comment, words)
+	for _, word in ipairs(words) do
+		if not has_word(comment, word) then
+			comment = comment == "" and word or comment .. " " .. word
+		end
+	end
+	if #comment > COMMENT_LIMIT then
+		refuse("the comment with slurmk8s's words has " .. #comment .. " bytes, and Slurm takes "
+			.. COMMENT_LIMIT .. "; shorten --comment.")
+	end
+	return comment
+end
+
+local function stamp(job_desc, part_list)
+	-- Only this file writes stamps. slurmctld refuses an admin_comment from users; root may set any other.
+	if starts_with(job_desc.admin_comment or "", MARKER) then
+		job_desc.admin_comment = ""
+	end
+	local script = job_desc.script
+	if script == nil or script == "" then
+		return -- salloc, or srun without a job
+	end
+	local lines = header(script)
+	local default, agreed = default_image(job_desc, part_list)
+	if #lines == 0 and default == nil and agreed then
+		return -- a plain Slurm job
+	end
+	-- Only the first part of a heterogeneous job has the script, so the others would run without a container.
+	if job_desc.het_job_offset ~= nil and job_desc.het_job_offset ~= slurm.NO_VAL then
+		refuse("a heterogeneous job cannot run in containers; remove the hetjob line, or the #K8S_ lines.")
+	end
+	local seen = check_lines(lines, default)
+	local texts = {}
+	for _, line in ipairs(lines) do
+		texts[#texts + 1] = line.text
+	end
+	if not seen.IMAGE then
+		if not agreed then
+			refuse("the partitions " .. job_desc.partition .. " have different default images; write #K8S_IMAGE=… or "
+				.. "name one partition.")
+		end
+		if default == nil then
+			refuse("line " .. lines[1].number .. ": the job has #K8S_ lines but names no image, and its partition has no "
+				.. "default; write #K8S_IMAGE=" .. facts.registry .. "/… or remove the lines.")
+		end
+		texts[#texts + 1] = "#K8S_IMAGE=" .. default
+	end
+	local new_script = wrapped(script)
+	local comment = with_words(job_desc.comment or "", { MARKER })
+	job_desc.admin_comment = STAMP .. encoded(texts)
+	job_desc.comment = comment
+	if new_script ~= script then
+		job_desc.script = new_script
+	end
+end
+
+local function keep(job_desc, job_rec, modify_uid)
+	local stamped = starts_with(job_rec.admin_comment or "", STAMP)
+	local changed = job_desc.admin_comment
+	if changed ~= nil and modify_uid ~= 0 and (stamped or starts_with(changed, MARKER)) then
+		refuse("the admin comment of job " .. tostring(job_rec.job_id) .. " is slurmk8s's own; only root may change it.")
+	end
+	-- A person may change the comment; our words stay in it: the Prolog looks for one, the watcher for the other.
+	if stamped and job_desc.comment ~= nil then
+		local words = {}
+		for word in (job_rec.comment or ""):gmatch("%S+") do
+			if word:find("^slurmk8s%-key=%x+$") then
+				words = { word } -- the last one is the watcher's
+			end
+		end
+		words[#words + 1] = MARKER
+		job_desc.comment = with_words(job_desc.comment, words)
+	end
+end
+
+-- A refusal is told to the person. A mistake in this file must not pass a job unstamped: it is logged, and refused too.
+local function answered(action, ...)
+	local ok, fault = pcall(action, ...)
+	if ok then
+		return slurm.SUCCESS
+	end
+	if type(fault) == "table" then
+		slurm.log_user("%s", "slurmk8s: " .. fault.sentence)
+	else
+		slurm.log_error("%s", "slurmk8s: " .. tostring(fault))
+		slurm.log_user("%s", "slurmk8s: the job could not be judged; tell your administrator to look at slurmctld's log.")
+	end
+	return slurm.ERROR
+end
+
+function M.stamp(job_desc, part_list, submit_uid) -- luacheck: no unused args (Slurm's own signature)
+	return answered(stamp, job_desc, part_list)
+end
+
+function M.keep(job_desc, job_rec, modify_uid)
+	return answered(keep, job_desc, job_rec, modify_uid)
+end
+
+return M

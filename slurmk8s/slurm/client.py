@@ -1,0 +1,100 @@
+"""What the rest of the program may ask of Slurm: one small interface and the values it answers with."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from slurmk8s.jobfile.facts import ClusterFacts
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Whom a program runs as. None in place of an Identity means: as ourselves."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as slurmctld knows it (`scontrol show job -d`)."""
+
+    job_id: int
+    name: str
+    user: str
+    uid: int
+    gid: int
+    partition: str
+    account: str
+    state: str
+    """Slurm's base state as a word: PENDING, RUNNING, COMPLETING, CANCELLED, TIMEOUT, FAILED, …
+
+    While a job is completing Slurm shows only COMPLETING. The end behind it is given where reason and exit code tell
+    it; COMPLETING remains where they do not (a good end, or a cancelled job that ended well or is not yet dead)."""
+    reason: str
+    exit_code: str
+    """As Slurm writes it: `code:signal`."""
+    comment: str
+    admin_comment: str
+    """As far as its first space: `stamp.decode` reads ours, which has none."""
+    restarts: int
+    requeue: bool
+    """Whether the job may be requeued (not `--no-requeue`)."""
+    batch_host: str
+    nodes: tuple[str, ...]
+    work_folder: str
+    stdout: str
+    stderr: str
+    time_limit: str
+    submitted: float | None
+    """Unix times; None while unknown."""
+    started: float | None
+    ended: float | None
+    array_job_id: int | None
+    array_task_id: int | None
+    cpus: Mapping[str, int] = field(default_factory=dict)
+    """CPUs by node name."""
+    memory_mb: Mapping[str, int] = field(default_factory=dict)
+    """Real memory by node name, in MiB."""
+    gpus: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """GPU indices by node name."""
+    completing: bool = False
+    """Whether it has ended (or was requeued) and its Epilog has not, whatever `state` says."""
+
+
+class Slurm(Protocol):
+    """Every method raises SlurmUnreachable when there is no answer, PersonFault with Slurm's own words on refusal."""
+
+    def submit(self, script: bytes, options: Sequence[str], identity: Identity | None) -> int:
+        """Run sbatch with the script on stdin and the options, as that person; the job's id."""
+
+    def job(self, job_id: int) -> Job | None:
+        """The job, or None if slurmctld says that it does not know it."""
+
+    def jobs_with_key(self, uid: int, key: str) -> list[Job]:
+        """All jobs of this user that slurmctld still has and whose comment holds this key, lowest id first.
+
+        A job array counts as one job, by its lowest id that slurmctld still has. Allocation (CPUs, memory, GPUs) and
+        admin_comment are left out: `job` has them.
+        """
+
+    def release(self, job_ids: Sequence[int]) -> None:
+        """Let held jobs run. A job that is already released or gone is no error."""
+
+    def cancel(self, job_ids: Sequence[int]) -> None:
+        """Cancel jobs. A job that is already gone is no error."""
+
+    def requeue(self, job_id: int, reason: str, delay_seconds: float = 0) -> None:
+        """Put a running job back in the queue, the reason at the end of its comment; one that has ended stays so."""
+
+    def drain(self, node: str, reason: str) -> None:
+        """Take a node out of service with a readable reason."""
+
+    def live_jobs(self) -> set[int]:
+        """Ids of all jobs that are not finished (pending, running, completing)."""
+
+    def facts(self, identity: Identity | None = None) -> ClusterFacts:
+        """Partitions, limits and nodes, for the check of a job file."""

@@ -1,0 +1,123 @@
+"""The Slurm client that runs Slurm's own programs: it works with every release and needs nothing but them."""
+
+import re
+from collections.abc import Sequence
+
+from slurmk8s.config import Slurm as SlurmConfig
+from slurmk8s.errors import PersonFault, SlurmUnreachable
+from slurmk8s.jobfile.facts import ClusterFacts
+from slurmk8s.slurm import facts, records, stamp
+from slurmk8s.slurm.client import Identity, Job
+from slurmk8s.slurm.programs import Programs, refusal, text, words
+
+AT_ONCE = 200
+"""Job ids in one command line: far below the kernel's limit, enough that the start of the program does not count."""
+
+GONE = ("Invalid job id specified", "Job has already finished", "Job/step already completing or completed")
+"""Answers about a job that needs nothing any more."""
+
+
+class SlurmCommands:
+    """`client.Slurm`, served by sbatch, squeue, scontrol and scancel."""
+
+    def __init__(self, config: SlurmConfig) -> None:
+        self.programs = Programs(config)
+
+    def submit(self, script: bytes, options: Sequence[str], identity: Identity | None) -> int:
+        """Run sbatch with the script on stdin and the options, as that person; the job's id."""
+        done = self.programs.run(["sbatch", "--parsable", *options], script, identity)
+        if done.returncode != 0:
+            raise refusal(done)
+        answer = re.fullmatch(r"(\d+)(?:;\S+)?", text(done.stdout).strip())
+        if answer is None:
+            raise SlurmUnreachable(f"sbatch ended well but named no job: {text(done.stdout)!r} {words(done)}")
+        return int(answer[1])
+
+    def job(self, job_id: int) -> Job | None:
+        """The job, or None if slurmctld says that it does not know it."""
+        row = next((row for row in self._rows("--jobs", str(job_id)) if row["JobID"] == str(job_id)), None)
+        return self._whole(row) if row else None
+
+    def jobs_with_key(self, uid: int, key: str) -> list[Job]:
+        """All jobs of this user that slurmctld still has and whose comment holds this key, lowest id first.
+
+        A job array, or a heterogeneous job, is one job here and stands under the lowest id that slurmctld still has:
+        its other ids are no second submission. One question for all of them, so allocation and stamp are left out.
+        """
+        first: dict[str, dict[str, str]] = {}
+        for row in sorted(self._rows("--user", str(uid)), key=lambda row: int(row["JobID"])):
+            if int(row["UserID"]) == uid and stamp.key_of(row["Comment"]) == key:
+                first.setdefault(re.split(r"[_+]", records.show_name(row))[0], row)
+        return [records.job(row, records.Detail()) for row in first.values()]
+
+    def release(self, job_ids: Sequence[int]) -> None:
+        """Let held jobs run. A job that is already released or gone is no error."""
+        for ids in _portions(job_ids):
+            self._act(["scontrol", "release", ",".join(map(str, ids))])
+
+    def cancel(self, job_ids: Sequence[int]) -> None:
+        """Cancel jobs. A job that is already gone is no error."""
+        for ids in _portions(job_ids):
+            self._act(["scancel", "--quiet", *map(str, ids)])
+
+    def requeue(self, job_id: int, reason: str, delay_seconds: float = 0) -> None:
+        """Put a running job back in the queue; one that no longer runs is left as it is.
+
+        The reason goes to the end of the comment, where `squeue -o %k` and `scontrol show job` show it: Slurm's own
+        reason of a waiting job cannot be set. Slurm itself waits two minutes, so a shorter delay changes nothing.
+        """
+        job = self.job(job_id)
+        if job is None or job.completing or job.state in (*records.FINISHED, "PENDING"):
+            return
+        # Without `Incomplete`, a job that has ended since the question would run a second time.
+        self._act(["scontrol", "requeue", "Incomplete", str(job_id)])
+        changes = [f"Comment={stamp.with_requeue_reason(job.comment, reason)}"]
+        if delay_seconds > 0:
+            changes.append(f"StartTime=now+{int(delay_seconds)}seconds")
+        self._act(["scontrol", "update", f"JobId={job_id}", *changes])
+
+    def drain(self, node: str, reason: str) -> None:
+        """Take a node out of service with a readable reason."""
+        said = " ".join(reason.split())
+        self._act(["scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={said}"])
+
+    def live_jobs(self) -> set[int]:
+        """Ids of all jobs that are not finished (pending, running, completing)."""
+        output = self.programs.ask("squeue", "--all", "--noheader", "--format=%A")
+        return {int(line) for line in output.split()}
+
+    def facts(self, identity: Identity | None = None) -> ClusterFacts:
+        """Partitions, limits and nodes, for the check of a job file."""
+        return facts.gather(self.programs, identity)
+
+    def _rows(self, *choice: str) -> list[dict[str, str]]:
+        word = records.divider()
+        shape = ["--all", "--noheader", "--states=all", f"--Format={records.squeue_format(word)}"]
+        try:
+            output = self.programs.ask("squeue", *choice, *shape)
+        except PersonFault as error:
+            if any(answer in error.sentence for answer in GONE):
+                return []
+            raise
+        return list(records.rows(output, word))
+
+    def _whole(self, row: dict[str, str]) -> Job | None:
+        try:
+            shown = self.programs.ask("scontrol", "--details", "--oneliner", "show", "job", records.show_name(row))
+        except PersonFault as error:
+            if any(answer in error.sentence for answer in GONE):
+                return None
+            raise
+        return records.job(row, records.detail(shown, row))
+
+    def _act(self, arguments: Sequence[str]) -> None:
+        """Run a command that changes something. Several jobs: every complaint must be about one that is gone."""
+        done = self.programs.run(arguments)
+        complaints = [line for line in text(done.stderr).splitlines() if line.strip()]
+        complaints = [line for line in complaints if not line.startswith("slurm_suspend error:")]  # repeats the last
+        if done.returncode != 0 and not (complaints and all(any(gone in line for gone in GONE) for line in complaints)):
+            raise refusal(done)
+
+
+def _portions(job_ids: Sequence[int]) -> list[Sequence[int]]:
+    return [job_ids[start : start + AT_ONCE] for start in range(0, len(job_ids), AT_ONCE)]

@@ -1,0 +1,150 @@
+"""Running Slurm's own programs: argument lists, a clean environment, a time limit, and what a refusal means."""
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from slurmk8s.config import Slurm as SlurmConfig
+from slurmk8s.errors import PersonFault, SlurmUnreachable
+from slurmk8s.slurm.client import Identity
+
+PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+VERDICT = re.compile(
+    r"(?:[a-z]+: )?(?:(?:error|fatal): )?"
+    r"(?:Batch job submission failed: |Kill job error on job id \S+: |slurm_[a-z_]+(?: error)?: )?(.*)"
+)
+"""How Slurm's programs lead up to the reason of a failure. A value from a job file never stands directly after this,
+so nobody can write an option that looks like a dead slurmctld and be tried again for ever."""
+
+UNKNOWN_OUTCOME = (
+    # slurmctld is down, starting or overloaded
+    "Unable to contact slurm controller",
+    "Slurm backup controller in standby",
+    "Slurm temporarily unable to accept job",
+    "Connection refused",
+    "Connection reset",
+    "Connection timed out",
+    "Communication connection failure",
+    "Communication shutdown failure",
+    "No route to host",
+    "Network is unreachable",
+    "Broken pipe",
+    "Transport endpoint is not connected",
+    "Zero Bytes were transmitted",
+    "Message send failure",
+    "Message receive failure",
+    "Unexpected message received",  # all that `scontrol release` says of a dead or hung slurmctld
+    "Socket timed out",
+    "Resource temporarily unavailable",
+    # this machine is in trouble, not the request
+    "Too many open files",
+    "Cannot allocate memory",
+    "Munge ",
+    "Protocol authentication error",
+    "Protocol version",
+    # slurm.conf cannot be read, or slurmctld serves it and is away
+    "Could not establish a configuration source",
+    "Unable to process configuration file",
+)
+"""Reasons after which nobody knows whether the request was carried out: seen, or in Slurm's list of errors."""
+
+
+class Programs:
+    """Slurm's command-line clients, as configured."""
+
+    def __init__(self, config: SlurmConfig) -> None:
+        self.config = config
+
+    def environment(self, identity: Identity | None = None) -> dict[str, str]:
+        """Nothing of our own environment gets in: an SBATCH_* or SLURM_* variable there would change every job."""
+        folder = self.config.bin_folder
+        conf = self.config.conf or os.environ.get("SLURM_CONF")
+        environment = {"PATH": f"{folder}:{PATH}" if folder else PATH, "LANG": "C.UTF-8"}
+        if conf:
+            environment["SLURM_CONF"] = str(conf)
+        if identity:
+            environment |= {"HOME": identity.home, "USER": identity.name, "LOGNAME": identity.name}
+        return environment
+
+    def ask(self, *arguments: str) -> str:
+        """The output of a query; times in it are Unix seconds."""
+        done = self.run(arguments, environment=self.environment() | {"SLURM_TIME_FORMAT": "%s"})
+        if done.returncode != 0:
+            raise refusal(done)
+        return text(done.stdout)
+
+    def run(
+        self,
+        arguments: Sequence[str],
+        stdin: bytes = b"",
+        identity: Identity | None = None,
+        environment: dict[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run one program to its end, as that person; SlurmUnreachable if it gave no answer."""
+        program = self.program(arguments[0])
+        try:
+            done = subprocess.run(
+                [program, *arguments[1:]],
+                input=stdin,
+                capture_output=True,
+                check=False,
+                cwd="/",
+                env=environment or self.environment(identity),
+                timeout=self.config.command_seconds,
+                umask=0o022,  # sbatch hands its umask on to the job
+                # All of root's rights are given up for a person's, the groups too; None keeps our own.
+                user=identity.uid if identity else None,
+                group=identity.gid if identity else None,
+                extra_groups=identity.groups if identity else None,
+            )
+        except subprocess.TimeoutExpired:
+            raise SlurmUnreachable(
+                f"{arguments[0]} gave no answer within {self.config.command_seconds:g} seconds.",
+                "Look at slurmctld's log; `scontrol ping` says whether it answers.",
+            ) from None
+        except OSError as error:
+            raise SlurmUnreachable(f"{program} cannot be run: {error.strerror}.", "Check [slurm] bin_folder.") from None
+        if done.returncode < 0:
+            raise SlurmUnreachable(f"{arguments[0]} was killed by signal {-done.returncode} before it answered.")
+        if done.returncode > 0 and outcome_unknown(done):
+            raise SlurmUnreachable(
+                f"{arguments[0]} did not reach Slurm: {words(done)}", "`scontrol ping` says whether slurmctld answers."
+            )
+        return done
+
+    def program(self, name: str) -> str:
+        """Its path: in the configured folder, else for PATH to find."""
+        return str(Path(self.config.bin_folder) / name) if self.config.bin_folder else name
+
+
+def text(output: bytes) -> str:
+    """Slurm keeps whatever bytes people gave it; surrogates carry the ones that are not UTF-8 through."""
+    return output.decode(errors="surrogateescape")
+
+
+def words(done: "subprocess.CompletedProcess[bytes]") -> str:
+    """What the program said on stderr, without its own name, on one line."""
+    name = Path(done.args[0]).name
+    said = done.stderr.decode(errors="replace")
+    lines = [
+        re.sub(rf"^(?:{re.escape(name)}: )?(?:(?:error|fatal): )?", "", line.strip()) for line in said.splitlines()
+    ]
+    lines = [line.rstrip(".") for line in lines if line]
+    if len(lines) > 1 and lines[-1] == "Batch job submission failed: Unspecified error":
+        lines.pop()  # job_submit.lua has said why
+    return "; ".join(lines) or f"status {done.returncode} without a word"
+
+
+def outcome_unknown(done: "subprocess.CompletedProcess[bytes]") -> bool:
+    """Whether the failure says nothing about the request. Remarks come first and the verdict last."""
+    lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    verdict = VERDICT.fullmatch(lines[-1].strip()) if lines else None
+    return verdict is not None and verdict[1].startswith(UNKNOWN_OUTCOME)
+
+
+def refusal(done: "subprocess.CompletedProcess[bytes]") -> PersonFault:
+    """Slurm understood and said no, in its own words."""
+    return PersonFault(f"{Path(done.args[0]).name}: {words(done)}.")

@@ -1,0 +1,256 @@
+"""A private Slurm of two nodes on this machine, with our Lua and without our agent: for what concerns Slurm alone."""
+
+import os
+import pwd
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from slurmk8s import config as configuration
+from slurmk8s.slurm import conf, lua_facts
+from slurmk8s.slurm.client import Identity
+from slurmk8s.slurm.commands import SlurmCommands
+
+PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+DEFAULT_IMAGE = "nas-hub.local:5407/default:1"
+
+# As slurmk8s-run gets it from the kernel: interpreter and its one argument in one word, then the script and its own.
+RUN_PROGRAM = """#!/bin/sh
+echo "run-program: [$1]"
+interpreter=$1; shift
+case $interpreter in
+*" "*) exec "${interpreter%% *}" "${interpreter#* }" "$@" ;;
+*) exec "$interpreter" "$@" ;;
+esac
+"""
+
+EPILOG = """#!/bin/sh
+while [ -e {folder}/hold-epilogs ]; do /bin/sleep 0.05; done
+"""
+
+
+def until(condition: Callable[[], object], what: str, seconds: float = 30) -> None:
+    """Wait for a condition; never longer than it takes."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            pytest.fail(f"after {seconds} s still not: {what}")
+        time.sleep(0.05)
+
+
+def person(name: str) -> Identity:
+    """A test account, made if it is missing and left for the next run."""
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        subprocess.run(["useradd", "--create-home", "--key", "UID_MIN=1000", name], check=True, capture_output=True)
+        entry = pwd.getpwnam(name)
+    groups = tuple(os.getgrouplist(name, entry.pw_gid))
+    return Identity(name, entry.pw_uid, entry.pw_gid, groups, entry.pw_dir)
+
+
+class BareSlurm:
+    """The running daemons and how to reach them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.conf = folder / "slurm.conf"
+        self.environment = {"PATH": PATH, "SLURM_CONF": str(self.conf), "LANG": "C.UTF-8"}
+        self.commands = SlurmCommands(configuration.Slurm(conf=self.conf))
+        self.run_program = folder / "run"
+        self.outputs = folder / "outputs"
+        self.daemons: dict[str, subprocess.Popen[bytes]] = {}
+
+    def write(self) -> None:
+        """Everything the daemons read."""
+        for name in ("state", "spool", "dev", "munge", "log", "outputs"):
+            (self.folder / name).mkdir()
+        self.outputs.chmod(0o1777)
+        (self.folder / "munge" / "key").write_bytes(os.urandom(128))
+        (self.folder / "munge" / "key").chmod(0o400)
+        for number in range(2):
+            os.mknod(self.folder / "dev" / f"nvidia{number}", stat.S_IFCHR | 0o666, os.makedev(195, number))
+        for path, text in (
+            (self.run_program, RUN_PROGRAM),
+            (self.folder / "epilog", EPILOG.format(folder=self.folder)),
+        ):
+            path.write_text(text)
+            path.chmod(0o755)
+        for name in conf.LUA:
+            shutil.copy(conf.files() / name, self.folder)
+        site = configuration.parse({"partitions": {"boxed": {"image": DEFAULT_IMAGE}}}, "test")
+        (self.folder / conf.FACTS).write_text(lua_facts.render(site, str(self.run_program)))
+        (self.folder / "gres.conf").write_text(f"Name=gpu Type=tesla File={self.folder}/dev/nvidia[0-1]\n")
+        self.conf.write_text(self.slurm_conf())
+
+    def slurm_conf(self) -> str:
+        """Our include, and around it what makes the cluster private and small."""
+        host = socket.gethostname().partition(".")[0]
+        ports = free_ports(3)
+        ours = conf.settings() | {"Prolog": "", "Epilog": f"{self.folder}/epilog"}
+        # Short, so that tests of an absent controller or of a job that must be killed do not wait long.
+        ours |= {"KillWait": "2", "MessageTimeout": "2"}
+        lines = [f"{key}={value}" for key, value in ours.items() if value]
+        return "\n".join(
+            [
+                *lines,
+                "ClusterName=bare",
+                f"SlurmctldHost={host}(127.0.0.1)",
+                f"SlurmctldPort={ports[0]}",
+                "SlurmUser=root",
+                "SlurmdUser=root",
+                f"AuthInfo=socket={self.folder}/munge/socket",
+                f"StateSaveLocation={self.folder}/state",
+                f"SlurmdSpoolDir={self.folder}/spool/%n",
+                f"SlurmctldPidFile={self.folder}/slurmctld.pid",
+                f"SlurmdPidFile={self.folder}/slurmd-%n.pid",
+                f"SlurmctldLogFile={self.folder}/log/slurmctld.log",
+                f"SlurmdLogFile={self.folder}/log/slurmd-%n.log",
+                "ProctrackType=proctrack/linuxproc",
+                "TaskPlugin=task/none",
+                "JobAcctGatherType=jobacct_gather/none",
+                "MpiDefault=none",
+                "ReturnToService=2",
+                "SlurmdParameters=config_overrides",
+                "GresTypes=gpu",
+                *(
+                    f"NodeName=node{number} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[number]} "
+                    "CPUs=4 RealMemory=8000 Gres=gpu:tesla:2"
+                    for number in (1, 2)
+                ),
+                "PartitionName=cpu Nodes=node[1-2] Default=YES MaxTime=1-00:30:00 DefMemPerNode=100",
+                "PartitionName=boxed Nodes=node[1-2] MaxTime=INFINITE DefMemPerNode=100",
+                "PartitionName=closed Nodes=node1 State=DOWN MaxNodes=1 Hidden=YES",
+                "",
+            ]
+        )
+
+    def start(self, name: str, *command: str) -> None:
+        """Start a daemon in the foreground, as our child: it is stopped by its own pid."""
+        log = (self.folder / "log" / f"{name}.out").open("ab")
+        self.daemons[name] = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment, cwd="/"
+        )
+        log.close()
+
+    def start_all(self) -> None:
+        """munged, slurmctld, both slurmd; returns when the nodes are idle."""
+        munge = self.folder / "munge"
+        files = [f"--{name}-file={munge}/{name}" for name in ("key", "pid", "seed", "log")]
+        self.start("munged", "munged", "--foreground", "--force", f"--socket={munge}/socket", *files)
+        until((munge / "socket").exists, "munged listens")
+        self.start_slurmctld()
+        for node in ("node1", "node2"):
+            self.start(node, "slurmd", "-D", "-N", node)
+        until(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D", "-p", "cpu").strip() == "2", "two idle nodes")
+
+    def start_slurmctld(self) -> None:
+        """Start slurmctld and wait for its first answer."""
+        self.start("slurmctld", "slurmctld", "-D")
+        until(lambda: " is UP" in self.run("scontrol", "ping", check=False), "slurmctld answers")
+
+    def stop(self, name: str) -> None:
+        """Stop one daemon and wait for its end."""
+        daemon = self.daemons.pop(name)
+        daemon.send_signal(signal.SIGCONT)
+        daemon.terminate()
+        try:
+            daemon.wait(10)
+        except subprocess.TimeoutExpired:
+            daemon.kill()
+            daemon.wait()
+
+    until = staticmethod(until)
+
+    def stop_all(self) -> None:
+        """Cancel what runs, so that no step outlives the test, then stop the daemons."""
+        (self.folder / "hold-epilogs").unlink(missing_ok=True)
+        try:
+            if "slurmctld" in self.daemons:
+                self.cancel_all()
+        finally:
+            for name in list(self.daemons)[::-1]:
+                self.stop(name)
+
+    def run(self, *command: str, stdin: str = "", check: bool = True) -> str:
+        """Run a Slurm program by hand, as a person at a prompt would."""
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, env=self.environment, cwd="/", timeout=60, check=False
+        )
+        if check and done.returncode:
+            pytest.fail(f"{command} ended with {done.returncode}: {done.stderr}")
+        return done.stdout + done.stderr
+
+    def cancel_all(self) -> None:
+        """No job left, pending, running or completing."""
+        ids = self.run("squeue", "-h", "-a", "-o", "%A").split()
+        if ids:
+            self.run("scancel", *ids, check=False)
+            until(lambda: not self.run("squeue", "-h", "-a", "-o", "%A"), "no job left")
+
+    def until_state(self, job_id: int, *states: str) -> None:
+        """Wait until a job is in one of these states, as Slurm itself names them."""
+        until(lambda: self.state(job_id) in states, f"job {job_id} {states} (is {self.state(job_id)})")
+
+    def state(self, job_id: int) -> str:
+        """The job's state as squeue prints it."""
+        return self.run("squeue", "-h", "-t", "all", "-j", str(job_id), "-o", "%T", check=False).strip()
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listens on now."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+@pytest.fixture(scope="session")
+def running_slurm() -> Iterator[BareSlurm]:
+    # Not pytest's own folder: it is closed to the people whose jobs run here.
+    folder = Path(tempfile.mkdtemp(prefix="slurmk8s-bare-", dir="/tmp"))
+    folder.chmod(0o755)
+    slurm = BareSlurm(folder)
+    try:
+        slurm.write()
+        slurm.start_all()
+        yield slurm
+    finally:
+        slurm.stop_all()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def bare_slurm(running_slurm: BareSlurm) -> Iterator[BareSlurm]:
+    """The cluster, empty and idle at the start of each test."""
+    yield running_slurm
+    (running_slurm.folder / "hold-epilogs").unlink(missing_ok=True)
+    running_slurm.cancel_all()
+
+
+@pytest.fixture(scope="session")
+def cluster(running_slurm: BareSlurm) -> BareSlurm:
+    """The same cluster for tests that leave nothing in it: `cluster.environment` makes `sbatch --test-only` work."""
+    return running_slurm
+
+
+@pytest.fixture(scope="session")
+def alice() -> Identity:
+    return person("skt-alice")
+
+
+@pytest.fixture(scope="session")
+def bob() -> Identity:
+    return person("skt-bob")
