@@ -1,0 +1,161 @@
+"""A claim: one atomic rename of the drop into a private folder of its own.
+
+A claim is permanent: no lock and no lease. Its folder is named `<time>-<token>` (sorted, that is the order of arrival),
+with `.<user>` behind it for a drop from that person's own folder, and holds the drop under its own name beside what
+the journal knows. The token is secret; the key that Slurm's users can see is derived from it.
+"""
+
+import contextlib
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from slurmk8s.intake import identity as people
+from slurmk8s.intake import journal
+from slurmk8s.intake.drop import Drop
+from slurmk8s.intake.folders import FOLDER, Folders
+from slurmk8s.intake.steps import Reached
+from slurmk8s.intake.texts import Refused
+from slurmk8s.slurm.client import Identity
+
+
+@dataclass(frozen=True)
+class Claim:
+    """The name of a claim's folder and what can be read from it."""
+
+    name: str
+
+    @property
+    def folder(self) -> str:
+        """The person's own folder that the drop lay in, "" for `submit/` itself."""
+        return self.name.partition(".")[2]
+
+    @property
+    def token(self) -> str:
+        """Known to watchers only."""
+        return self.name.partition(".")[0].partition("-")[2]
+
+    @property
+    def key(self) -> str:
+        """Known to Slurm."""
+        return hashlib.sha256(self.token.encode()).hexdigest()[:32]
+
+    @property
+    def claimed(self) -> float:
+        """When, by the clock of the machine that claimed it."""
+        return int(self.name.partition("-")[0]) / 1e9
+
+
+def take(folders: Folders, drop: Drop, reached: Reached) -> Claim | None:
+    """Claim the drop; None when it is not there any more: another watcher has it, or the person took it back."""
+    suffix = f".{drop.folder}" if drop.folder and drop.trusted else ""
+    claim = Claim(f"{time.time_ns():019d}-{secrets.token_hex(16)}{suffix}")
+    # 0711: the person must be able to open the drop in it by name; the folders above are closed to everybody.
+    os.mkdir(claim.name, 0o711, dir_fd=folders.open)
+    reached("claim folder made")
+    source = os.open(drop.folder or ".", FOLDER, dir_fd=folders.submit)
+    try:
+        with opened(folders, claim) as target:
+            try:
+                os.rename(drop.name, drop.name, src_dir_fd=source, dst_dir_fd=target)
+            except FileNotFoundError:
+                # An NFS server that has done it may answer a repeated request so: the folder tells.
+                if dropped_name(target) is None:
+                    drop_empty(folders, claim)
+                    return None
+            except OSError:
+                drop_empty(folders, claim)
+                raise
+            os.fsync(target)
+    finally:
+        os.close(source)
+    reached("claimed")
+    return claim
+
+
+def drop_empty(folders: Folders, claim: Claim) -> None:
+    """Remove the folder of a claim that never came about; one that holds anything stays."""
+    with contextlib.suppress(OSError):
+        os.rmdir(claim.name, dir_fd=folders.open)
+
+
+@contextlib.contextmanager
+def opened(folders: Folders, claim: Claim) -> Iterator[int]:
+    """The claim's folder by descriptor, which stays right when another watcher moves it to done/ meanwhile."""
+    try:
+        folder = os.open(claim.name, FOLDER, dir_fd=folders.open)
+    except FileNotFoundError:
+        folder = os.open(claim.name, FOLDER, dir_fd=folders.done)
+    try:
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def is_gone(folders: Folders, claim: Claim) -> bool:
+    """Whether nothing is left to do: another watcher has finished it, or it never held anything."""
+    try:
+        os.stat(claim.name, dir_fd=folders.open)
+    except FileNotFoundError:
+        return True
+    return False
+
+
+def dropped_name(folder: int) -> str | None:
+    """The drop's name in its claim: the only one without a dot in front."""
+    with os.scandir(folder) as entries:
+        return next((entry.name for entry in entries if not entry.name.startswith(".")), None)
+
+
+def claims(folder: int) -> list[Claim]:
+    """All claims in open/ or done/, in order of arrival."""
+    with os.scandir(folder) as entries:
+        return [Claim(name) for name in sorted(entry.name for entry in entries) if name[:19].isdigit()]
+
+
+def refusal(status: os.stat_result) -> Refused | None:
+    """Why a thing of this kind is not even read."""
+    kind = stat.S_IFMT(status.st_mode)
+    if kind == stat.S_IFREG:
+        return None if status.st_nlink == 1 else Refused("hard-link", links=status.st_nlink)
+    return Refused({stat.S_IFLNK: "symbolic-link", stat.S_IFDIR: "folder"}.get(kind, "special"))
+
+
+def read_drop(folder: int, name: str, identity: Identity | None, limit: int) -> bytes:
+    """The drop's bytes, read once, as the person, through one descriptor; at most one more than the limit."""
+    with people.acting_as(identity):
+        try:
+            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        except PermissionError:
+            raise Refused("unreadable") from None
+        with open(descriptor, "rb") as file:
+            return file.read(limit + 1)
+
+
+def finish(folders: Folders, claim: Claim, reached: Reached) -> None:
+    """Move an answered claim to done/ and let go of what only the work needed; the answer stays for a while."""
+    with contextlib.suppress(FileNotFoundError):  # another watcher has moved it
+        os.rename(claim.name, claim.name, src_dir_fd=folders.open, dst_dir_fd=folders.done)
+    reached("moved to done")
+    clear(folders, claim)
+    reached("cleared")
+
+
+def clear(folders: Folders, claim: Claim) -> None:
+    """Remove all but what has been decided from a claim in done/."""
+    with contextlib.suppress(FileNotFoundError), opened(folders, claim) as folder:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries if entry.name not in journal.LASTING]
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=folder)
+
+
+def forget(folders: Folders, claim: Claim) -> None:
+    """Remove a claim from done/ for good."""
+    shutil.rmtree(claim.name, dir_fd=folders.done, ignore_errors=True)

@@ -1,0 +1,108 @@
+"""The folders of the intake, opened afresh for each pass and used by descriptor.
+
+Everything is reached from one descriptor of the NAS root that was seen to be a mount point, so a NAS that goes away
+in mid-pass gives errors, never folders on the system disk under the empty mount point. A fresh descriptor also makes
+an NFS client ask the server again instead of its cache.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from loguru import logger
+
+from slurmk8s.config import Nas
+from slurmk8s.errors import ClusterFault
+from slurmk8s.mountpoint import is_root_of_mount
+
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+EVERYBODY_ADDS = 0o1777
+"""Everybody may add, only the owner of a file may remove it."""
+PRIVATE = ".intake"
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Descriptors of the folders, valid during one pass."""
+
+    submit: int
+    processed: int
+    failed: int
+    open: int
+    """Claims being worked on."""
+    done: int
+    """Answered claims, kept for a while so that a late second job is still recognised."""
+
+
+@contextlib.contextmanager
+def opened(nas: Nas, *, people_add: bool) -> Iterator[Folders]:
+    """Open (and where missing, make) all folders. `people_add`: whether anyone may put files into `submit/` itself."""
+    with contextlib.ExitStack() as stack:
+
+        def keep(descriptor: int) -> int:
+            stack.callback(os.close, descriptor)
+            return descriptor
+
+        try:
+            root = keep(_open_root(nas))
+            jobs = root
+            for part in nas.jobs.parts:
+                jobs = keep(_made(jobs, part, 0o755))
+            private = keep(_made(jobs, PRIVATE, 0o700))
+            folders = Folders(
+                submit=keep(_made(jobs, "submit", EVERYBODY_ADDS if people_add else 0o755)),
+                processed=keep(_made(jobs, "processed", EVERYBODY_ADDS)),
+                failed=keep(_made(jobs, "failed", EVERYBODY_ADDS)),
+                open=keep(_made(private, "open", 0o700)),
+                done=keep(_made(private, "done", 0o700)),
+            )
+        except OSError as error:
+            raise ClusterFault(
+                f"The folder {error.filename or nas.jobs_folder} cannot be used: {error.strerror}.",
+                f"Check the mount {nas.root} and the owner of {nas.jobs_folder}.",
+            ) from error
+        yield folders
+
+
+def _open_root(nas: Nas) -> int:
+    root = os.open(nas.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    if nas.require_mountpoint and not is_root_of_mount(root):
+        os.close(root)
+        raise ClusterFault(
+            f"{nas.root} is not a mount point, so the NAS is not there.",
+            f"Mount it (`mount {nas.root}`); for a local folder set nas.require_mountpoint = false.",
+        )
+    return root
+
+
+def _made(parent: int, name: str, mode: int) -> int:
+    """The folder's descriptor; it is made if it is not there."""
+    try:
+        folder = os.open(name, FOLDER, dir_fd=parent)
+    except FileNotFoundError:
+        with contextlib.suppress(FileExistsError):  # another watcher was faster
+            os.mkdir(name, 0o700, dir_fd=parent)
+        folder = os.open(name, FOLDER, dir_fd=parent)
+        os.fchmod(folder, mode)
+        return folder
+    if mode == EVERYBODY_ADDS:
+        _open_to_people(folder, name)
+    return folder
+
+
+def _open_to_people(folder: int, name: str) -> None:
+    """Widen what a plain `mkdir` left, and never leave a folder where people can remove each other's files.
+
+    A folder that an admin narrowed (to a group, say) stays as it is.
+    """
+    now = os.fstat(folder)
+    mode = stat.S_IMODE(now.st_mode)
+    wanted = EVERYBODY_ADDS if mode == 0o755 else mode | stat.S_ISVTX if mode & 0o022 else mode
+    if wanted == mode:
+        return
+    if now.st_uid == os.geteuid():
+        os.fchmod(folder, wanted)
+    else:
+        logger.warning(f"The folder {name} has mode {mode:o}; its owner should run `chmod {wanted:o}` on it.")

@@ -1,0 +1,107 @@
+"""What is known about a claim: one file per fact, in the claim's own folder, and the first writer wins.
+
+link(2) decides between two watchers and never replaces, on NFS too. A fact that exists is complete and on disk.
+All names start with a dot: a dropped file never does, so it can lie beside them under its own name.
+"""
+
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass, replace
+
+SUBMISSION = ".submission"
+"""Written directly before sbatch: from here on a job may exist, so Slurm is asked before it is submitted again."""
+DOUBT = ".doubt"
+"""An attempt may have ended without an answer: a second job with this key may still turn up, held. Holds the uid."""
+ANSWER = ".answer"
+"""The job's id, or the reason. Nothing is released before this exists."""
+WAITING = ".waiting"
+"""Name of the note beside the drop that says the file waits."""
+TOLD = ".told"
+"""The person has the receipt."""
+LASTING = frozenset({DOUBT, ANSWER, TOLD})
+"""What stays in done/: a watcher that was stopped in mid-work must find that all is said."""
+
+
+def record(folder: int, fact: str, data: bytes = b"") -> bool:
+    """Write the fact; False if it was there before, in which case the earlier one stands."""
+    mark = secrets.token_hex(8).encode()
+    temporary = f"{fact}.{mark.decode()}.tmp"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(mark + b"\n" + data)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(temporary, fact, src_dir_fd=folder, dst_dir_fd=folder)
+        except FileExistsError:
+            # An NFS server that answers a repeated request says "exists" about our own link. The mark tells; link
+            # counts and inode numbers do not on every network file system.
+            return _read_all(folder, fact).startswith(mark + b"\n")
+        return True
+    finally:
+        os.unlink(temporary, dir_fd=folder)
+        os.fsync(folder)
+
+
+def read(folder: int, fact: str) -> bytes | None:
+    """The fact, or None."""
+    try:
+        return _read_all(folder, fact).partition(b"\n")[2]
+    except FileNotFoundError:
+        return None
+
+
+def _read_all(folder: int, fact: str) -> bytes:
+    with open(os.open(fact, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder), "rb") as file:
+        return file.read()
+
+
+@dataclass(frozen=True)
+class Submission:
+    """Exactly what goes to sbatch, so that whoever takes over submits the same."""
+
+    script: bytes
+    options: tuple[str, ...]
+    release: bool
+    """Whether the job is to run; a person's own `--hold` is kept."""
+    where: str
+    """Where the job's output comes, with %j for its id; for the receipt."""
+    remarks: str
+    """What the check said beside "yes", for the receipt."""
+
+    def to_bytes(self) -> bytes:
+        """One line of JSON, then the script as it is."""
+        head = {"options": self.options, "release": self.release, "where": self.where, "remarks": self.remarks}
+        return json.dumps(head).encode() + b"\n" + self.script
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Submission":
+        """The inverse of `to_bytes`."""
+        line, _, script = data.partition(b"\n")
+        head = json.loads(line)
+        return cls(script, tuple(head["options"]), head["release"], head["where"], head["remarks"])
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a drop ended: a job, or the reason why not."""
+
+    job_id: int | None
+    text: str
+    """For a job the remarks, else the reason, as the person reads it."""
+    release: bool = False
+
+    def with_job(self, job_id: int) -> "Answer":
+        """The same with its job."""
+        return replace(self, job_id=job_id)
+
+    def to_bytes(self) -> bytes:
+        """As JSON."""
+        return json.dumps(asdict(self)).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Answer":
+        """The inverse of `to_bytes`."""
+        return cls(**json.loads(data))

@@ -1,0 +1,225 @@
+"""The person's side of an answer: files in `processed/` and `failed/`, and a note in `submit/` while a drop waits.
+
+They are written as the person, into a folder held by descriptor, and appear complete or not at all: written under a
+hidden name that only this claim knows, then linked to the visible one. link(2) never replaces an earlier receipt. The
+text goes first and names its claim, so after a crash, or beside another watcher, it shows what has been told already.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from slurmk8s.intake import journal, naming
+from slurmk8s.intake.claim import Claim
+from slurmk8s.intake.folders import FOLDER, Folders
+from slurmk8s.intake.identity import acting_as
+from slurmk8s.intake.steps import Reached
+from slurmk8s.slurm.client import Identity
+
+ERROR = ".error.txt"
+RECEIPT = ".receipt.txt"
+WAITING_NOTE = ".waiting.txt"
+LONGEST_TEXT = 10_000_000
+"""Bytes of a text in which its claim is looked for; findings quote the file, and the reference stands at the end."""
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+"""O_EXCL: never into a file, or through a link, that somebody put there."""
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What is delivered about which claim, and to whom."""
+
+    folders: Folders
+    claim: Claim
+    inside: int
+    """The claim's own folder."""
+    name: str
+    """The drop's name."""
+    identity: Identity | None
+    """Who gets it; None: written as ourselves, also for a drop of nobody who could have files."""
+    mode: int
+    """As open as the drop was."""
+    reached: Reached
+
+
+def mode_for(status: os.stat_result) -> int:
+    """The mode of receipts: the owner's, and readable by whoever could read the drop."""
+    return 0o600 | (status.st_mode & 0o044 if stat.S_ISREG(status.st_mode) else 0o044)
+
+
+def notepad(text: str) -> bytes:
+    """UTF-8 with a byte order mark and CRLF: right in every Windows Notepad, and everywhere else."""
+    return b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode("utf-8", "replace")
+
+
+def deliver_job(to: Delivery, job_id: int, script: bytes, text: str) -> None:
+    """`processed/<name>.<job id>`, exactly what was submitted, and its receipt."""
+    processed = to.folders.processed
+    names = (f"{candidate}.{job_id}" for candidate in naming.numbered(naming.base(to.name)))
+    with acting_as(to.identity):
+        name = _tell(to, processed, names, RECEIPT, text)
+    to.reached("receipt delivered")
+    with acting_as(to.identity):
+        hidden = _written(to, processed, script)
+        _link(processed, hidden, processed, name, lambda taken: _content(processed, taken, len(script) + 1) == script)
+        _remove(processed, hidden)
+    to.reached("file delivered")
+
+
+def deliver_refusal(to: Delivery, text: str) -> None:
+    """`failed/<name>`, the very thing that was dropped, and why."""
+    failed = to.folders.failed
+    with acting_as(to.identity):
+        name = _tell(to, failed, naming.numbered(naming.base(to.name)), ERROR, text)
+    to.reached("receipt delivered")
+    # Done as ourselves: the drop may be anybody's. Neither a link nor a rename follows what the name points to.
+    if stat.S_ISDIR(os.stat(to.name, dir_fd=to.inside, follow_symlinks=False).st_mode):
+        _move_folder(to, failed, name)
+    else:
+        look = _look(to.inside, to.name)
+        _link(to.inside, to.name, failed, name, lambda taken: _look(failed, taken) == look)
+    to.reached("file delivered")
+
+
+def tell_waiting(to: Delivery, text: str) -> None:
+    """A note beside where the drop lay; once per claim."""
+    if journal.read(to.inside, journal.WAITING) is not None:
+        return
+    place = os.open(to.claim.folder or ".", FOLDER, dir_fd=to.folders.submit)
+    try:
+        for candidate in naming.numbered(naming.base(to.name)):
+            note = f"{candidate}{WAITING_NOTE}"
+            try:
+                with acting_as(to.identity):
+                    _write(place, note, notepad(text), to.mode)
+            except FileExistsError:
+                with acting_as(to.identity):
+                    if not _mentions(to, place, note):
+                        continue
+            journal.record(to.inside, journal.WAITING, os.fsencode(note))
+            return
+    finally:
+        os.close(place)
+
+
+def clear_waiting(folders: Folders, claim: Claim, inside: int, identity: Identity | None) -> None:
+    """Take the note away again."""
+    note = journal.read(inside, journal.WAITING)
+    if note is None:
+        return
+    with contextlib.suppress(FileNotFoundError):  # the person removed their own folder
+        place = os.open(claim.folder or ".", FOLDER, dir_fd=folders.submit)
+        try:
+            with acting_as(identity):
+                _remove(place, os.fsdecode(note))
+        finally:
+            os.close(place)
+
+
+def keep_readme(folders: Folders, name: str, text: str) -> None:
+    """Keep the guide in `submit/` up to date; it is ours, so it is replaced."""
+    wanted = notepad(text)
+    with contextlib.suppress(OSError), open(os.open(name, READ, dir_fd=folders.submit), "rb") as file:
+        if os.fstat(file.fileno()).st_uid == os.geteuid() and file.read(len(wanted) + 1) == wanted:
+            return
+    temporary = f".{name}.{os.getpid()}.tmp"
+    _remove(folders.submit, temporary)
+    _write(folders.submit, temporary, wanted, 0o644)
+    os.rename(temporary, name, src_dir_fd=folders.submit, dst_dir_fd=folders.submit)
+
+
+def _tell(to: Delivery, folder: int, names: Iterable[str], ending: str, text: str) -> str:
+    """Put the text beside the first name that is free, and take that name by it; or find that it is there already."""
+    for name in names:
+        note = f"{name}{ending}"
+        if _mentions(to, folder, note):
+            return name
+        if _exists(folder, note) or _exists(folder, name):
+            continue
+        hidden = _written(to, folder, notepad(text))
+        try:
+            os.link(hidden, note, src_dir_fd=folder, dst_dir_fd=folder)
+        except FileExistsError:
+            if not _mentions(to, folder, note):  # else: another watcher, the same answer
+                continue
+        os.fsync(folder)
+        _remove(folder, hidden)
+        return name
+    raise AssertionError("names never end")
+
+
+def _mentions(to: Delivery, folder: int, note: str) -> bool:
+    """Whether a text is this claim's own."""
+    return to.claim.key.encode() in _content(folder, note, LONGEST_TEXT)
+
+
+def _content(folder: int, name: str, limit: int) -> bytes:
+    """The first bytes of a file; none if it cannot be read."""
+    with contextlib.suppress(OSError), open(os.open(name, READ, dir_fd=folder), "rb") as file:
+        return file.read(limit)
+    return b""
+
+
+def _written(to: Delivery, folder: int, data: bytes) -> str:
+    hidden = f".{to.claim.token}.tmp"
+    _remove(folder, hidden)  # half written before a crash
+    _write(folder, hidden, data, to.mode)
+    return hidden
+
+
+def _write(folder: int, name: str, data: bytes, mode: int) -> None:
+    descriptor = os.open(name, CREATE, 0o600, dir_fd=folder)
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fchmod(file.fileno(), mode)
+            os.fsync(file.fileno())
+    except OSError:  # a full disk or quota: no half receipt stays
+        _remove(folder, name)
+        raise
+
+
+def _link(source: int, old: str, folder: int, wanted: str, is_it: Callable[[str], bool]) -> None:
+    """Give a file its visible name, unless it is there already; a name that was taken meanwhile is numbered."""
+    for name in naming.numbered(wanted):
+        try:
+            os.link(old, name, src_dir_fd=source, dst_dir_fd=folder, follow_symlinks=False)
+        except FileExistsError:
+            if not is_it(name):
+                continue
+        os.fsync(folder)
+        return
+
+
+def _look(folder: int, name: str) -> tuple[int, int, int, int]:
+    """What two names of one file share. Inode numbers are not to be trusted on every network file system."""
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    return stat.S_IFMT(status.st_mode), status.st_uid, status.st_size, status.st_mtime_ns
+
+
+def _move_folder(to: Delivery, failed: int, wanted: str) -> None:
+    """A folder cannot be linked. Its absence from the claim then tells that it was delivered."""
+    for visible in naming.numbered(wanted):
+        try:
+            os.mkdir(visible, 0o700, dir_fd=failed)  # reserves the name: a rename may replace an empty folder
+        except FileExistsError:
+            continue
+        os.rename(to.name, visible, src_dir_fd=to.inside, dst_dir_fd=failed)
+        return
+
+
+def _remove(folder: int, name: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
+
+
+def _exists(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,43 @@
+"""The points between which a watcher can die, in the order they are reached.
+
+Whatever the last one reached, another run ends with one job or one reason. The tests walk this list and stop the
+watcher dead after each; a new effect in the intake needs a new name here.
+"""
+
+import os
+from collections.abc import Callable
+
+STEPS = (
+    "claim folder made",
+    "claimed",
+    "submission recorded",
+    "submitted",
+    "answer recorded",
+    "released",
+    "receipt delivered",
+    "file delivered",
+    "telling recorded",
+    "moved to done",
+    "cleared",
+)
+
+CRASH_VARIABLE = "SLURMK8S_CRASH_AFTER"
+
+Reached = Callable[[str], None]
+
+
+def nothing_happens(step: str) -> None:
+    """The usual hook."""
+    assert step in STEPS
+
+
+def crash_after(wanted: str) -> Reached:
+    """A hook that stops the process dead after one step, as kill -9 would; for the tests."""
+    if wanted not in STEPS:
+        raise ValueError(f"{CRASH_VARIABLE} must be one of {', '.join(STEPS)}")
+
+    def reached(step: str) -> None:
+        if step == wanted:
+            os._exit(86)
+
+    return reached

@@ -1,0 +1,497 @@
+"""The watcher against real Slurm: every drop is one job or one reason, whatever happens in between."""
+
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import unicodedata
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import slurmk8s
+from slurmk8s.intake.steps import STEPS
+
+GOOD = b"#!/bin/bash\n#SBATCH --mem=50M\nid -un\n"
+BAD = b"#!/bin/bash\n#SBATCH --mem=8\n#SBATCH --tme=3\nid\n"
+ALICE, BOB = "skt-alice", "skt-bob"
+KOREAN = "한글"
+WatchProcess = subprocess.Popen[bytes]
+
+
+class Intake:
+    """A NAS folder of its own and watchers on it, beside a Slurm that the tests share."""
+
+    def __init__(self, slurm: Any, folder: Path) -> None:
+        self.slurm = slurm
+        self.folder = folder
+        self.nas = folder / "nas"
+        self.settings: dict[str, object] = {}
+        self.mounted = False
+        self.started: list[WatchProcess] = []
+        folder.chmod(0o755)
+        self.nas.mkdir()
+        self.results(self.nas)
+
+    @staticmethod
+    def results(nas: Path) -> None:
+        """The folder that everybody may add to."""
+        (nas / "results").mkdir()
+        (nas / "results").chmod(0o1777)
+
+    @property
+    def jobs(self) -> Path:
+        """The folder with submit/, processed/ and failed/."""
+        return self.nas / "slurm-jobs"
+
+    def names(self, folder: str) -> list[str]:
+        """What people see there, our guide left out."""
+        found = [path.name for path in (self.jobs / folder).iterdir()]
+        return sorted(name for name in found if name != "README.txt")
+
+    def environment(self, more: dict[str, str] | None = None) -> dict[str, str]:
+        """Write the configuration and point to it."""
+        config = self.folder / "config.toml"
+        config.write_text(
+            f"""
+log_folder = "{self.folder}/log"
+[nas]
+root = "{self.nas}"
+require_mountpoint = {str(self.mounted).lower()}
+[intake]
+settle_seconds = 0.2
+scan_seconds = 0.1
+idle_scan_seconds = 0.3
+identity = "{self.settings.get("identity", "owner")}"
+language = "{self.settings.get("language", "en")}"
+[slurm]
+conf = "{self.slurm.conf}"
+command_seconds = 20
+{f'bin_folder = "{self.settings["bin_folder"]}"' if "bin_folder" in self.settings else ""}
+""",
+            encoding="utf-8",
+        )
+        package = Path(slurmk8s.__file__).parents[1]
+        return os.environ | {"SLURMK8S_CONFIG": str(config), "PYTHONPATH": str(package)} | (more or {})
+
+    def once(self, crash_after: str | None = None, **options: Any) -> "subprocess.CompletedProcess[bytes]":
+        """`slurmk8s watch --once`."""
+        more = {"SLURMK8S_CRASH_AFTER": crash_after} if crash_after else {}
+        prefix = options.pop("prefix", [])
+        command = [*prefix, sys.executable, "-m", "slurmk8s", "watch", "--once"]
+        return subprocess.run(
+            command, env=self.environment(more), check=False, timeout=60, stderr=subprocess.PIPE, **options
+        )
+
+    def start(self) -> WatchProcess:
+        """`slurmk8s watch` as a service."""
+        log = (self.folder / f"watcher-{len(self.started)}.log").open("wb")
+        with log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "slurmk8s", "watch"], env=self.environment(), stdout=log, stderr=log
+            )
+        self.started.append(process)
+        return process
+
+    def drop(
+        self, name: str, data: bytes = GOOD, user: str = ALICE, folder: str = "", into: Path | None = None
+    ) -> None:
+        """Copy a file in as that person."""
+        target = (into or self.jobs / "submit") / folder / name
+        as_person(user, ["sh", "-c", 'cat >"$1"', "sh", os.fsencode(str(target))], data)
+
+    def query(self, *arguments: str) -> str:
+        """Ask Slurm."""
+        environment = os.environ | {"SLURM_CONF": str(self.slurm.conf)}
+        return subprocess.run(arguments, env=environment, check=True, capture_output=True, text=True).stdout
+
+    def job_ids(self, name: str) -> list[int]:
+        """All jobs of this name that were not cancelled, finished ones too."""
+        lines = self.query("squeue", "-h", "--states=all", f"--name={name}", "-o", "%i %T").splitlines()
+        return sorted(int(line.split()[0]) for line in lines if line.split()[1] != "CANCELLED")
+
+    def show(self, job_id: int) -> str:
+        """All that Slurm says about a job."""
+        return self.query("scontrol", "show", "job", "-o", str(job_id))
+
+
+def as_person(user: str, command: list[Any], data: bytes = b"") -> None:
+    entry = pwd.getpwnam(user)
+    subprocess.run(command, input=data, check=True, user=entry.pw_uid, group=entry.pw_gid, extra_groups=[])
+
+
+@pytest.fixture
+def intake(bare_slurm: Any, alice: Any, bob: Any) -> Iterator[Intake]:
+    folder = Path("/var/tmp") / f"slurmk8s-intake-{uuid.uuid4().hex[:8]}"  # pytest's own folders are closed to others
+    folder.mkdir()
+    intake = Intake(bare_slurm, folder)
+    yield intake
+    for process in intake.started:
+        process.kill()
+        process.wait()
+    subprocess.run(["umount", "-l", str(intake.nas)], check=False, capture_output=True)
+    bare_slurm.cancel_all()  # no job may write into the folder while it goes
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def ready(intake: Intake) -> Intake:
+    """With its folders made."""
+    assert intake.once().returncode == 0
+    return intake
+
+
+@pytest.fixture
+def name() -> str:
+    """A file name, and so a job name, that no other test uses."""
+    return f"{uuid.uuid4().hex[:12]}.sh"
+
+
+def test_a_drop_runs_as_its_owner_and_leaves_a_receipt(ready: Intake, name: str, wait_for: Callable[..., Any]) -> None:
+    ready.drop(name)
+    ready.start()
+    receipt = wait_for(lambda: list((ready.jobs / "processed").glob("*.receipt.txt")), "a receipt")[0]
+    (job_id,) = ready.job_ids(name)
+    output = ready.nas / "results" / f"slurm-{job_id}.out"
+    wait_for(lambda: output.exists() and output.read_text(), "the job's output")
+
+    assert output.read_text() == f"{ALICE}\n"
+    assert output.owner() == receipt.owner() == ALICE
+    assert receipt.name == f"{name}.{job_id}.receipt.txt"
+    assert (ready.jobs / "processed" / f"{name}.{job_id}").read_bytes() == GOOD
+    text = receipt.read_bytes().decode("utf-8-sig")
+    assert str(output) in text
+    assert "\r\n" in text
+    assert ready.names("submit") == []
+    assert re.search(r" Comment=slurmk8s-key=[0-9a-f]{32} ?", ready.show(job_id))
+
+
+def test_a_bad_file_is_answered_with_line_caret_and_fix(ready: Intake, name: str) -> None:
+    ready.drop(name, BAD)
+    assert ready.once().returncode == 0
+    assert ready.names("failed") == [name, f"{name}.error.txt"]
+    text = (ready.jobs / "failed" / f"{name}.error.txt").read_bytes().decode("utf-8-sig")
+    assert f"{name}:2:15" in text
+    assert "^^^" in text
+    assert "Did you mean --time?" in text
+    assert (ready.jobs / "failed" / name).read_bytes() == BAD
+    assert (ready.jobs / "failed" / f"{name}.error.txt").owner() == ALICE
+    assert ready.job_ids(name) == []
+
+
+def test_what_slurm_refuses_is_answered_in_slurms_own_words(ready: Intake, name: str) -> None:
+    ready.drop(name, b"#!/bin/bash\n#SBATCH --mem=50M --begin=nonsense\nid\n")
+    assert ready.once().returncode == 0
+    text = (ready.jobs / "failed" / f"{name}.error.txt").read_bytes().decode("utf-8-sig")
+    assert "Slurm refused" in text
+    assert "nonsense" in text
+
+
+def test_receipts_come_in_korean_where_the_site_says_so(ready: Intake, name: str) -> None:
+    ready.settings["language"] = "ko"
+    ready.drop(name)
+    ready.drop("x.csv")
+    assert ready.once().returncode == 0
+    (receipt,) = (ready.jobs / "processed").glob("*.receipt.txt")
+    assert "제출되었습니다" in receipt.read_bytes().decode("utf-8-sig")
+    assert "제출되지 않았습니다" in (ready.jobs / "failed" / "x.csv.error.txt").read_bytes().decode("utf-8-sig")
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_after_a_crash_at_any_step_a_good_drop_is_one_job(
+    ready: Intake, name: str, step: str, wait_for: Callable[..., Any]
+) -> None:
+    ready.drop(name)
+    assert ready.once(crash_after=step).returncode == 86
+    if STEPS.index(step) < STEPS.index("released"):
+        assert not list((ready.nas / "results").iterdir()), "a job ran before it was recorded"
+
+    assert ready.once().returncode == 0
+
+    (job_id,) = ready.job_ids(name)
+    wait_for((ready.nas / "results" / f"slurm-{job_id}.out").exists, "the job's output")
+    assert ready.names("processed") == [f"{name}.{job_id}", f"{name}.{job_id}.receipt.txt"]
+    assert ready.names("submit") == ready.names("failed") == []
+
+
+@pytest.mark.parametrize("step", [step for step in STEPS if step not in ("submission recorded", "submitted")])
+def test_after_a_crash_at_any_step_a_bad_drop_has_one_answer(ready: Intake, name: str, step: str) -> None:
+    ready.drop(name, BAD)
+    assert ready.once(crash_after=step).returncode == 86
+    assert ready.once().returncode == 0
+    assert ready.names("failed") == [name, f"{name}.error.txt"]
+    assert ready.names("submit") == ready.names("processed") == []
+    assert ready.job_ids(name) == []
+
+
+def test_while_slurm_is_away_a_drop_waits_with_a_note(ready: Intake, name: str, wait_for: Callable[..., Any]) -> None:
+    ready.slurm.stop("slurmctld")
+    try:
+        ready.start()
+        ready.drop(name)
+        wait_for(lambda: ready.names("submit") == [f"{name}.waiting.txt"], "a note that it waits", seconds=60)
+        note = ready.jobs / "submit" / f"{name}.waiting.txt"
+        assert note.owner() == ALICE
+        assert "nothing is lost" in note.read_bytes().decode("utf-8-sig")
+    finally:
+        ready.slurm.start_slurmctld()
+    wait_for(lambda: len(ready.names("processed")) == 2, "the receipt", seconds=90)
+    wait_for(lambda: ready.names("submit") == [], "the note to go away")
+    assert len(ready.job_ids(name)) == 1
+
+
+def stub_sbatch(intake: Intake, first_call: str) -> None:
+    """Put an sbatch before the real one that behaves oddly the first time, as a slow slurmctld makes it."""
+    folder = intake.folder / "bin"
+    folder.mkdir()
+    for program in ("scontrol", "squeue", "scancel", "sinfo", "sacctmgr", "sprio"):
+        (folder / program).symlink_to(f"/usr/bin/{program}")
+    (folder / "sbatch").write_text(
+        f"""#!/bin/sh
+if mkdir {folder}/called 2>/dev/null; then
+    {first_call}
+    echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2
+    exit 1
+fi
+exec /usr/bin/sbatch "$@"
+"""
+    )
+    (folder / "sbatch").chmod(0o755)
+    folder.chmod(0o777)
+    intake.settings["bin_folder"] = folder
+
+
+def test_a_job_whose_reply_was_lost_is_found_by_its_key(ready: Intake, name: str, wait_for: Callable[..., Any]) -> None:
+    stub_sbatch(ready, '/usr/bin/sbatch "$@" >/dev/null')
+    ready.drop(name)
+    ready.start()
+    wait_for(lambda: len(ready.names("processed")) == 2, "the receipt")
+    assert len(ready.job_ids(name)) == 1
+    assert len(ready.query("squeue", "-h", "--states=all", f"--name={name}", "-o", "%i").split()) == 1
+
+
+def test_a_job_that_slurm_accepts_late_is_cancelled_before_it_runs(
+    ready: Intake, name: str, wait_for: Callable[..., Any]
+) -> None:
+    late = 'script=$(cat); (sleep 6; printf "%s\\n" "$script" | /usr/bin/sbatch "$@") >/dev/null 2>&1 &'
+    stub_sbatch(ready, late)
+    ready.drop(name)
+    ready.start()
+    wait_for(lambda: len(ready.names("processed")) == 2, "the receipt")
+    (job_id,) = ready.job_ids(name)
+
+    def cancelled() -> bool:
+        lines = ready.query("squeue", "-h", "--states=all", f"--name={name}", "-o", "%i %T").splitlines()
+        return any(line.endswith("CANCELLED") for line in lines)
+
+    wait_for(cancelled, "the second job to be cancelled")
+    assert ready.job_ids(name) == [job_id]
+    assert [path.name for path in (ready.nas / "results").iterdir()] == [f"slurm-{job_id}.out"]
+
+
+def test_two_watchers_on_one_folder_make_one_job_of_each_drop(
+    ready: Intake, name: str, wait_for: Callable[..., Any]
+) -> None:
+    names = [f"{number}-{name}" for number in range(20)]
+    for each in names:
+        ready.drop(each)
+    ready.start()
+    ready.start()
+    wait_for(lambda: len(ready.names("processed")) == 2 * len(names), "all receipts", seconds=60)
+    assert [len(ready.job_ids(each)) for each in names] == [1] * len(names)
+    assert ready.names("submit") == ready.names("failed") == []
+
+
+def test_a_watcher_that_is_killed_again_and_again_loses_and_doubles_nothing(
+    ready: Intake, name: str, wait_for: Callable[..., Any]
+) -> None:
+    names = [f"{number}-{name}" for number in range(20)]
+    for each in names:
+        ready.drop(each)
+    for round_ in range(1, 8):
+        process = ready.start()
+        wait_for(lambda done=round_: len(ready.names("processed")) >= 4 * done, "some receipts")
+        process.kill()
+        process.wait()
+    assert ready.once().returncode == 0
+    assert [len(ready.job_ids(each)) for each in names] == [1] * len(names)
+    assert len(ready.names("processed")) == 2 * len(names)
+
+
+@pytest.fixture
+def behind(intake: Intake) -> Iterator[Path]:
+    """The NAS is a mount that is written from behind: no event ever comes, as with another NFS client's writes."""
+    back = intake.folder / "back"
+    back.mkdir()
+    intake.results(back)
+    subprocess.run(["rm", "-rf", str(intake.nas / "results")], check=True)
+    subprocess.run(["bindfs", str(back), str(intake.nas)], check=True)
+    intake.mounted = True
+    assert intake.once().returncode == 0
+    yield back
+    subprocess.run(["umount", "-l", str(intake.nas)], check=False, capture_output=True)
+
+
+def test_a_drop_that_causes_no_event_is_seen(
+    intake: Intake, behind: Path, name: str, wait_for: Callable[..., Any]
+) -> None:
+    intake.start()
+    intake.drop(name, into=behind / "slurm-jobs" / "submit")
+    wait_for(lambda: len(intake.names("processed")) == 2, "the receipt")
+    assert len(intake.job_ids(name)) == 1
+
+
+def test_without_the_nas_the_watcher_waits_and_makes_no_folders(
+    intake: Intake, behind: Path, name: str, wait_for: Callable[..., Any]
+) -> None:
+    subprocess.run(["umount", str(intake.nas)], check=True)
+    process = intake.start()
+    log = intake.folder / "log" / "job_watcher.log"
+    wait_for(lambda: "Waiting for the NAS" in log.read_text(), "the watcher to say that it waits")
+    assert list(intake.nas.iterdir()) == []
+    intake.drop(name, into=behind / "slurm-jobs" / "submit")
+    subprocess.run(["bindfs", str(behind), str(intake.nas)], check=True)
+    wait_for(lambda: len(intake.names("processed")) == 2, "the receipt")
+    assert process.poll() is None
+    assert "The NAS is back" in log.read_text()
+
+
+def test_two_peoples_drops_run_as_those_two(ready: Intake, name: str, wait_for: Callable[..., Any]) -> None:
+    for user in (ALICE, BOB):
+        as_person(user, ["mkdir", str(ready.jobs / "submit" / user)])
+        ready.drop(f"{user}-{name}", user=user, folder=user)
+    assert ready.once().returncode == 0
+    for user in (ALICE, BOB):
+        (job_id,) = ready.job_ids(f"{user}-{name}")
+        output = ready.nas / "results" / f"slurm-{job_id}.out"
+        assert wait_for(lambda path=output: path.exists() and path.read_text(), "output") == f"{user}\n"
+
+
+def test_in_folder_mode_the_folder_says_whose_job_it_is(
+    intake: Intake, name: str, wait_for: Callable[..., Any]
+) -> None:
+    intake.settings["identity"] = "folder"
+    assert intake.once().returncode == 0
+    submit = intake.jobs / "submit"
+    assert submit.stat().st_mode & 0o022 == 0
+    (submit / BOB).mkdir()
+    (submit / BOB / name).write_bytes(GOOD)  # by root, as on a NAS that gives every file one owner
+    (submit / f"2-{name}").write_bytes(GOOD)
+    assert intake.once().returncode == 0
+    (job_id,) = intake.job_ids(name)
+    output = intake.nas / "results" / f"slurm-{job_id}.out"
+    assert wait_for(lambda: output.exists() and output.read_text(), "output") == f"{BOB}\n"
+    assert "submit/<your user name>/" in (intake.jobs / "failed" / f"2-{name}.error.txt").read_text("utf-8-sig")
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (lambda path: path.write_bytes(GOOD), "system account"),
+        (lambda path: (path.write_bytes(GOOD), os.chown(path, 54321, 54321)), "user number 54321"),
+        (lambda path: as_person(ALICE, ["ln", "-s", "/etc/shadow", str(path)]), "symbolic link"),
+        (lambda path: as_person(ALICE, ["mkfifo", str(path)]), "pipe"),
+        (lambda path: as_person(ALICE, ["sh", "-c", 'echo x >"$1"; chmod 0 "$1"', "sh", str(path)]), "may not read"),
+        (lambda path: as_person(ALICE, ["sh", "-c", 'echo x >"$1"; ln "$1" "$1.tmp"', "sh", str(path)]), "hard links"),
+        (lambda path: as_person(ALICE, ["truncate", "-s", "1G", str(path)]), "1,073,741,824 bytes"),
+    ],
+    ids=["root's", "nobody's", "symlink", "fifo", "unreadable", "hard link", "huge"],
+)
+def test_what_is_refused_unread_gets_its_reason(
+    ready: Intake, name: str, make: Callable[[Path], Any], reason: str
+) -> None:
+    make(ready.jobs / "submit" / name)
+    assert ready.once().returncode == 0
+    error = ready.jobs / "failed" / f"{name}.error.txt"
+    assert reason in error.read_bytes().decode("utf-8-sig")
+    assert (ready.jobs / "failed" / name).is_symlink() or (ready.jobs / "failed" / name).exists()
+    assert ready.job_ids(name) == []
+
+
+def test_a_persons_own_hold_comment_name_and_folder_are_kept(ready: Intake, name: str) -> None:
+    own = f"#!/bin/bash\n#SBATCH -H --comment='my own words' -J own-{name} -D /tmp --mem=50M\nid\n"
+    ready.drop(name, own.encode())
+    assert ready.once().returncode == 0
+    (job_id,) = ready.job_ids(f"own-{name}")
+    shown = ready.show(job_id)
+    try:
+        assert "JobState=PENDING" in shown
+        assert "Priority=0" in shown
+        assert re.search(r" Comment=my own words slurmk8s-key=[0-9a-f]{32}", shown)
+        assert " WorkDir=/tmp " in shown
+        (receipt,) = (ready.jobs / "processed").glob("*.receipt.txt")
+        assert f"scontrol release {job_id}" in receipt.read_bytes().decode("utf-8-sig")
+    finally:
+        ready.query("scancel", str(job_id))
+
+
+def test_no_file_name_is_too_odd(ready: Intake, name: str) -> None:
+    odd = [
+        "a b",
+        "-rf",
+        "quote'\"",
+        "new\nline",
+        "$(id)",
+        KOREAN,
+        unicodedata.normalize("NFD", KOREAN),
+        "😀",
+        "\udcff\udcfe",
+        "x" * 230,
+    ]
+    for each in odd:
+        ready.drop(f"{each}{name}")
+    assert ready.once().returncode == 0
+    assert len(ready.names("processed")) == 2 * len(odd)
+    assert ready.names("failed") == ready.names("submit") == []
+    assert len(ready.job_ids(f"a b{name}")) == len(ready.job_ids(f"-rf{name}")) == 1
+
+
+def test_a_slow_copy_is_taken_when_it_is_complete(ready: Intake, name: str, wait_for: Callable[..., Any]) -> None:
+    ready.start()
+    script = 'exec >"$1"; echo "#!/bin/bash"; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; echo "echo $i"; done'
+    as_person(ALICE, ["sh", "-c", script, "sh", str(ready.jobs / "submit" / name)])
+    wait_for(lambda: len(ready.names("processed")) == 2, "the receipt")
+    (copy,) = (path for path in (ready.jobs / "processed").iterdir() if path.suffix != ".txt")
+    assert copy.read_text().endswith("echo 10\n")
+
+
+def test_a_term_signal_ends_the_watcher_in_good_order(ready: Intake, name: str, wait_for: Callable[..., Any]) -> None:
+    process = ready.start()
+    ready.drop(name)
+    wait_for(lambda: len(ready.names("processed")) == 2, "the receipt")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=10) == 0
+    assert "Stopped" in (ready.folder / "log" / "job_watcher.log").read_text()
+
+
+def test_without_root_the_watcher_serves_its_own_account(intake: Intake, name: str) -> None:
+    for path in (intake.folder, intake.nas):
+        os.chown(path, pwd.getpwnam(ALICE).pw_uid, pwd.getpwnam(ALICE).pw_gid)
+    kim = pwd.getpwnam(ALICE)
+    own: dict[str, Any] = {"user": kim.pw_uid, "group": kim.pw_gid, "extra_groups": []}
+    assert intake.once(**own).returncode == 0
+    intake.drop(name)
+    assert intake.once(**own).returncode == 0
+    assert len(intake.job_ids(name)) == 1
+    assert len(intake.names("processed")) == 2
+
+
+def test_the_units_capabilities_are_enough(ready: Intake, name: str) -> None:
+    unit = (Path(__file__).parents[2] / "systemd" / "slurm-job-watcher.service").read_text()
+    (line,) = re.findall(r"^CapabilityBoundingSet=(.*)$", unit, re.MULTILINE)
+    bounds = ",".join(["-all", *(f"+{word.removeprefix('CAP_').lower()}" for word in line.split())])
+    as_person(ALICE, ["mkdir", "-m", "700", str(ready.jobs / "submit" / ALICE)])
+    ready.drop(name, folder=ALICE)
+    ready.drop(f"2-{name}")
+    ready.drop("bad.sh", BAD)
+    as_person(BOB, ["mkdir", str(ready.jobs / "submit" / "data")])
+    done = ready.once(prefix=["setpriv", f"--bounding-set={bounds}", "--inh-caps=-all"])
+    assert done.returncode == 0, done.stderr
+    assert len(ready.job_ids(name)) == len(ready.job_ids(f"2-{name}")) == 1
+    assert ready.names("failed") == ["bad.sh", "bad.sh.error.txt", "data", "data.error.txt"]
