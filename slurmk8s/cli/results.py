@@ -1,0 +1,248 @@
+"""`slurmk8s results`, `logs` and `verify`: what jobs left on the NAS."""
+
+import json
+import os
+import pwd
+import sys
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from slurmk8s.errors import PersonFault
+from slurmk8s.results import find, paths, summary_text
+from slurmk8s.results.find import Found
+from slurmk8s.results.follow import Sink, Stream, follow, show
+from slurmk8s.results.paths import Bundle
+from slurmk8s.results.status import Status, status
+from slurmk8s.results.summary_text import printable, shown_name, size
+from slurmk8s.results.verify import Verdict
+from slurmk8s.results.verify import verify as verify_bundle
+from slurmk8s.results.walk import walk
+
+_TREE_LINES = 40
+_NAMES_SHOWN = 20
+_COLOURS = {"completed": "green", "running": "cyan", "requeued": "yellow", "cancelled": "yellow"}
+
+
+def results_root() -> Path:
+    """Where bundles are: SLURMK8S_RESULTS_ROOT, else as configured.
+
+    On a local one-machine cluster people are outside its mount namespace, and the NAS has another path there.
+    """
+    named = os.environ.get("SLURMK8S_RESULTS_ROOT")
+    if named:
+        return Path(named)
+    from slurmk8s.config import load
+
+    return load().nas.results_folder
+
+
+@click.command()
+@click.argument("job", required=False)
+@click.option("--all", "everyone", is_flag=True, help="Everybody's, not only yours.")
+@click.option("-n", "--number", default=50, show_default=True, type=click.IntRange(1), help="How many, newest first.")
+def results(job: str | None, *, everyone: bool, number: int) -> None:
+    """List your results, or show those of one JOB (123, or 123_4 for a task of an array)."""
+    root = results_root()
+    if job is None:
+        _table(root, None if everyone else os.getuid(), number)
+    else:
+        _one(_existing(root, job))
+
+
+@click.command()
+@click.argument("job")
+@click.option("-f", "--follow", "following", is_flag=True, help="Wait for the job, and show its output until it ends.")
+@click.option("--stderr", "only_stderr", is_flag=True, help="Only standard error, on standard output.")
+def logs(job: str, *, following: bool, only_stderr: bool) -> None:
+    """Show what JOB printed: its stdout on stdout, its stderr on stderr, byte for byte."""
+    root = results_root()
+    out, err = _sink(1), _sink(2)
+    streams = [Stream(paths.STDERR, out)] if only_stderr else [Stream(paths.STDOUT, out), Stream(paths.STDERR, err)]
+
+    def bundle() -> Bundle | None:
+        found = find.find(root, job)
+        return None if found is None else found.bundle
+
+    def waiting() -> None:
+        click.echo(f"slurmk8s: job {job} has not started yet; waiting for it (Ctrl-C to stop)", err=True)
+
+    try:
+        if following:
+            follow(bundle, streams, waiting)
+        elif not show(_existing(root, job).bundle, streams):
+            raise PersonFault(f"Job {job} has no logs yet.", f"Wait for it with `slurmk8s logs -f {job}`.")
+    except PermissionError:
+        raise PersonFault(f"You may not read the logs of job {job}: they belong to somebody else.") from None
+
+
+@click.command()
+@click.argument("job")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("-j", "--threads", default=2, show_default=True, type=click.IntRange(1, 64), help="Files at a time.")
+def verify(job: str, *, as_json: bool, threads: int) -> int:
+    """Check the results of JOB, or of a bundle's folder, against its checksums. Exit status 0 if all is well."""
+    is_folder = "/" in job or (not job[:1].isdigit() and Path(job).is_dir())
+    folder = Path(job) if is_folder else _existing(results_root(), job).bundle.folder
+    verdict = verify_bundle(folder, threads)
+    if as_json:
+        click.echo(json.dumps({"folder": str(folder), **verdict.to_json()}))
+    else:
+        _show_verdict(folder, verdict)
+    return 0 if verdict.ok else 1
+
+
+def _existing(root: Path, job: str) -> Found:
+    found = find.find(root, job)
+    if found is None:
+        raise PersonFault(
+            f"There are no results of job {job} in {root}.",
+            f"They are there when it starts; see `squeue -j {job}`, or wait with `slurmk8s logs -f {job}`.",
+        )
+    return found
+
+
+def _table(root: Path, uid: int | None, number: int) -> None:
+    found = find.bundles(root, uid)
+    if not found:
+        whose = "There are no results" if uid is None else "You have no results"
+        click.echo(f"{whose} in {root} yet.", err=True)
+        return
+    owner = ("OWNER",) if uid is None else ()
+    rows: list[tuple[str, ...]] = [("JOB", *owner, "NAME", "STATE", "EXIT", "ENDED", "SIZE", "CAUSE")]
+    rows += [_row(one, with_owner=uid is None) for one in found[:number]]
+    for line in _aligned(rows):
+        click.echo(line)
+    if len(found) > number:
+        click.echo(f"… and {len(found) - number} older; `-n {len(found)}` shows all", err=True)
+
+
+def _row(found: Found, *, with_owner: bool) -> tuple[str, ...]:
+    owner = (_owner(found.uid),) if with_owner else ()
+    try:
+        current = status(found.bundle)
+    except OSError:
+        return (found.shown_id, *owner, "", "gone", "", "", "", "")
+    return (_shown_id(found, current), *owner, *_cells(current))
+
+
+def _shown_id(found: Found, current: Status) -> str:
+    return f"{found.shown_id} ({current.array})" if current.array else found.shown_id
+
+
+def _cells(current: Status) -> tuple[str, ...]:
+    if not current.readable:
+        return "", "", "", "", "", "(readable by its owner only)"
+    summary = current.summary
+    if summary is None:
+        name = printable(current.marker.name) if current.marker else ""
+        return name, "running", "", "", "", ""
+    ended = summary_text.when(summary.times.ended)[:16]
+    bytes_ = size(summary.outputs.bytes) if summary.outputs else ""
+    code = "" if summary.exit_code is None else str(summary.exit_code)
+    state = summary.state.replace("_", " ")
+    return printable(summary.name), state, code, ended, bytes_, printable(summary.cause)
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """Columns by what a terminal shows: a Korean letter is two wide."""
+    widths = [max(_width(row[column]) for row in rows) for column in range(len(rows[0]))]
+    state = rows[0].index("STATE")
+    for row in rows:
+        cells = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
+        if row[state] not in ("", "STATE"):
+            cells[state] = click.style(cells[state], fg=_COLOURS.get(row[state], "red"))
+        yield "  ".join(cells).rstrip()
+
+
+def _width(text: str) -> int:
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+    )
+
+
+def _owner(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _one(found: Found) -> None:
+    current = status(found.bundle)
+    if not current.readable:
+        raise PersonFault(f"The results of job {found.job_id} belong to {_owner(found.uid)}, who alone may read them.")
+    click.echo(printable(str(found.bundle.folder)))
+    for line in _tree(found.bundle):
+        click.echo(f"  {line}")
+    click.echo()
+    if current.summary is None:
+        click.echo(f"The job is running; follow it with `slurmk8s logs -f {found.job_id}`.")
+    else:
+        click.echo(summary_text.text(current.summary), nl=False)
+
+
+def _tree(bundle: Bundle) -> Iterator[str]:
+    """The bundle's files with their sizes, at most so many lines."""
+    descriptor = os.open(bundle.folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    lines = 0
+    try:
+        for folder in walk(descriptor, os.fsencode(bundle.folder.name)):
+            # The bundle's own name is printed above; b"7/outputs/a" is shown as outputs/a.
+            shown = b"/".join(folder.path.split(b"/")[1:])
+            prefix = shown + b"/" if shown else b""
+            if shown:
+                lines += 1
+                yield f"{'':>10}  {printable(shown_name(prefix))}{' (not readable)' if folder.error else ''}"
+            for name in folder.names:
+                if not prefix and name.startswith(b"."):
+                    continue  # our own bookkeeping
+                lines += 1
+                if lines > _TREE_LINES:
+                    yield f"{'':>10}  …"
+                    return
+                found = os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False)
+                yield f"{size(found.st_size):>10}  {printable(shown_name(prefix + name))}"
+    finally:
+        os.close(descriptor)
+
+
+def _show_verdict(folder: Path, verdict: Verdict) -> None:
+    meanings = {
+        "changed": "changed since the job ended",
+        "missing": "no longer there",
+        "extra": "added since the job ended",
+        "unreadable": "not readable for you",
+        "malformed": "not understood",
+    }
+    for kind, names in verdict.problems.items():
+        for name in names[:_NAMES_SHOWN]:
+            click.echo(f"{click.style(f'{kind:<10}', fg='red')}  {printable(name)}: {meanings[kind]}")
+        if len(names) > _NAMES_SHOWN:
+            click.echo(f"{kind:<10}  … and {len(names) - _NAMES_SHOWN} more")
+    where = printable(str(folder))
+    if verdict.state == "pending":
+        click.echo(f"{where}: the checksums are not there yet; the job runs or its files are still being hashed.")
+    elif verdict.state == "failed":
+        click.echo(f"{where}: not all files could be hashed: {printable(verdict.reason)}.")
+    elif verdict.ok:
+        files = "file is" if verdict.matched == 1 else "files are"
+        click.echo(f"{where}: {click.style('ok', fg='green')}, {verdict.matched:,} {files} as the job left them.")
+    else:
+        count = sum(len(names) for names in verdict.problems.values())
+        click.echo(
+            f"{where}: {click.style('not ok', fg='red')}, {count:,} differ, {verdict.matched:,} are as they were."
+        )
+
+
+def _sink(descriptor: int) -> Sink:
+    """Straight to the descriptor: logs are bytes, and nothing may stay in a buffer when the reader has gone."""
+
+    def write(data: bytes) -> None:
+        while data:
+            data = data[os.write(descriptor, data) :]
+
+    (sys.stdout if descriptor == 1 else sys.stderr).flush()
+    return write

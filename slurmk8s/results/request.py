@@ -1,0 +1,130 @@
+"""What the agent may ask of the worker: one JSON document on stdin, parsed strictly."""
+
+from dataclasses import dataclass
+
+from slurmk8s.results.strict import Fields, Malformed, load
+from slurmk8s.results.summary import ArrayTask, Summary, from_json, read_array
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Modes of what the worker makes; as configured by the site."""
+
+    folder: int = 0o711
+    file: int = 0o600
+    outputs: int = 0o700
+
+
+@dataclass(frozen=True)
+class Target:
+    """Which bundle, and which attempt's part of it."""
+
+    root: str
+    job_id: int
+    attempt: int | None
+    """None: whichever attempt the bundle is at."""
+    modes: Modes
+
+    @property
+    def folder(self) -> str:
+        """The bundle's folder, for messages and replies; the work is done by descriptor."""
+        return f"{self.root.rstrip('/')}/{self.job_id}"
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Make the bundle ready for an attempt."""
+
+    target: Target
+    attempt: int
+    submitted: float | None
+    name: str
+    array: ArrayTask | None
+
+
+@dataclass(frozen=True)
+class Note:
+    """Add slurmk8s's own words to stderr.log, when no body could say anything."""
+
+    target: Target
+    stderr: str
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The attempt is over: measure outputs, write the summaries."""
+
+    target: Target
+    summary: Summary
+
+
+@dataclass(frozen=True)
+class Checksums:
+    """Hash everything, write checksums.txt, complete the summaries."""
+
+    target: Target
+    processes: int
+    """How many files are hashed at the same time."""
+
+
+@dataclass(frozen=True)
+class ReadSummary:
+    """What summary.json says."""
+
+    target: Target
+
+
+Request = Prepare | Note | Finish | Checksums | ReadSummary
+OPERATIONS = ("prepare", "note", "finish", "checksums", "read_summary")
+
+
+def parse(data: bytes) -> Request:
+    """The request, or Malformed."""
+    fields = load(data, "request")
+    operation = fields.choice("op", OPERATIONS)
+    target = _target(fields)
+    request: Request
+    if operation == "prepare":
+        if target.attempt is None:
+            raise Malformed("request has no field 'attempt'")
+        request = Prepare(
+            target=target,
+            attempt=target.attempt,
+            submitted=fields.number_or_none("submitted") if fields.has("submitted") else None,
+            name=fields.text("name") if fields.has("name") else "",
+            array=read_array(fields),
+        )
+    elif operation == "note":
+        request = Note(target, fields.text("stderr"))
+    elif operation == "finish":
+        request = Finish(target, from_json(fields.raw("summary")))
+        if request.summary.job_id != target.job_id or target.attempt not in (None, request.summary.attempt):
+            raise Malformed("the summary is of another job or attempt than the request")
+    elif operation == "checksums":
+        request = Checksums(target, fields.whole("processes", 1, 256) if fields.has("processes") else 2)
+    else:
+        request = ReadSummary(target)
+    fields.done()
+    return request
+
+
+def _target(fields: Fields) -> Target:
+    root = fields.text("root", 4096)
+    if not root.startswith("/") or "\0" in root:
+        raise Malformed("request: 'root' is not an absolute path")
+    return Target(
+        root=root,
+        job_id=fields.whole("job_id", 1),
+        attempt=fields.whole("attempt", 0, 10**8) if fields.has("attempt") else None,
+        modes=_modes(fields.inner("modes")) if fields.has("modes") else Modes(),
+    )
+
+
+def _modes(fields: Fields) -> Modes:
+    modes = Modes(
+        folder=fields.whole("folder", 0o700, 0o7777),
+        file=fields.whole("file", 0o600, 0o777),
+        outputs=fields.whole("outputs", 0o700, 0o7777),
+    )
+    fields.done()
+    return modes

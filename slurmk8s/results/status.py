@@ -1,0 +1,47 @@
+"""How far a bundle is, for readers: what its marker and its summary say together."""
+
+from dataclasses import dataclass
+
+from slurmk8s.results import files, marker
+from slurmk8s.results.marker import Marker
+from slurmk8s.results.paths import Bundle
+from slurmk8s.results.summary import ArrayTask, Summary
+from slurmk8s.results.summary_file import read_summary
+
+
+@dataclass(frozen=True)
+class Status:
+    """The latest attempt of a job."""
+
+    marker: Marker | None
+    summary: Summary | None
+    """None while the attempt runs; the summary of an earlier attempt does not count."""
+    readable: bool = True
+
+    @property
+    def ended(self) -> bool:
+        """Whether the job is over for good."""
+        return self.summary is not None and not self.summary.starts_again
+
+    @property
+    def array(self) -> ArrayTask | None:
+        """Its place in a job array."""
+        if self.summary is not None:
+            return self.summary.array
+        return self.marker.array if self.marker else None
+
+
+def status(bundle: Bundle) -> Status:
+    """Look at a bundle. Raises FileNotFoundError if there is none."""
+    try:
+        with files.folder(str(bundle.folder)) as folder:
+            return _status(folder)
+    except PermissionError:
+        return Status(None, None, readable=False)
+
+
+def _status(folder: int) -> Status:
+    known, summary = marker.read(folder), read_summary(folder)
+    if known is not None and summary is not None and summary.attempt != known.attempt:
+        summary = None
+    return Status(known, summary)

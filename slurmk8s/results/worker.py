@@ -1,0 +1,72 @@
+"""The process that does file work on the NAS as the job's user: `python -I -m slurmk8s.results.worker`.
+
+One JSON request on stdin, one line of JSON on stdout. Exit status 0 when there is an answer, also when it is a
+refusal; anything else is a bug of ours, with its traceback on stderr.
+"""
+
+import json
+import os
+import sys
+
+from slurmk8s.errors import PersonFault, SlurmK8sError
+from slurmk8s.results import faults
+from slurmk8s.results.files import At, nothing
+from slurmk8s.results.finish import finish, note, stored_summary
+from slurmk8s.results.prepare import prepare
+from slurmk8s.results.request import Checksums, Finish, Note, Prepare, Request, parse
+from slurmk8s.results.strict import Malformed
+
+# A request holds a summary at most.
+_LIMIT = 4 << 20
+
+
+def answer(request: Request, at: At = nothing) -> dict[str, object]:
+    """Do it; a fault becomes an answer."""
+    try:
+        return _do(request, at)
+    except SlurmK8sError as fault:
+        return _refusal(fault)
+    except OSError as error:
+        return _refusal(faults.explain(error, f"work in the results folder {request.target.folder}"))
+
+
+def _do(request: Request, at: At) -> dict[str, object]:
+    match request:
+        case Prepare():
+            return prepare(request, at)
+        case Note():
+            return note(request, at)
+        case Finish():
+            return finish(request, at)
+        case Checksums():
+            from slurmk8s.results.checksums import checksums  # noqa: PLC0415 - 30 ms that a job's start must not pay
+
+            return checksums(request, at)
+        case _:
+            return stored_summary(request, at)
+
+
+def _refusal(fault: SlurmK8sError) -> dict[str, object]:
+    return {"ok": False, "fault": fault.fault, "sentence": fault.sentence, "hint": fault.hint}
+
+
+def main() -> int:
+    """Answer one request."""
+    os.umask(0o077)
+    try:
+        request = parse(sys.stdin.buffer.read(_LIMIT))
+    except Malformed as error:
+        print(f"slurmk8s: bad request to the results worker: {error}", file=sys.stderr)
+        return 2
+    if os.geteuid() == 0:
+        # Root would follow what a user put in place, and on most NAS it is nobody anyway.
+        reply = _refusal(PersonFault("Results are never written as root.", "Submit the job as an ordinary user."))
+    else:
+        reply = answer(request)
+    sys.stdout.write(json.dumps(reply) + "\n")
+    sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

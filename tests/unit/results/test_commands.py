@@ -1,0 +1,210 @@
+"""Needs nothing. `slurmk8s results`, `logs` and `verify` as people call them."""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slurmk8s.cli import main
+from slurmk8s.cli import results as _loaded_before_rights_are_dropped  # noqa: F401
+
+PROJECT = Path(__file__).parents[3]
+STRANGER = 54322
+
+
+@pytest.fixture
+def slurmk8s(
+    root: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Callable[..., tuple[int, str, str]]:
+    """Run a command in this process; status, stdout and stderr."""
+    monkeypatch.setenv("SLURMK8S_RESULTS_ROOT", str(root))
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        out, err = capfdbinary.readouterr()
+        return ended.value.code, out.decode(), err.decode()
+
+    return run
+
+
+@pytest.fixture
+def own(person: Any, make_summary: Any) -> Any:
+    """Bundles of whoever runs the tests: 12 complete, 13 failed, 14 running."""
+    person.ask(op="prepare", attempt=0)
+    person.sh(
+        "printf 'out\\n' > stdout.log; printf 'err\\n' > stderr.log; mkdir outputs/d; printf 123 > outputs/d/model"
+    )
+    person.ask(op="finish", attempt=0, summary=make_summary(name="학습"))
+    person.ask(op="checksums", attempt=0)
+    bad = make_summary(job_id=13, state="failed", exit_code=7, cause="The body ended with exit code 7.\x1b[2J")
+    person.ask(op="finish", job_id=13, attempt=0, summary=bad)
+    person.ask(op="prepare", job_id=14, attempt=0, name="next")
+    for path in [*person.root.glob("1?"), *person.root.glob("1?/**/*")]:
+        os.chown(path, os.getuid(), os.getgid())
+    return person
+
+
+@contextlib.contextmanager
+def as_stranger() -> Iterator[None]:
+    if os.geteuid() != 0:
+        pytest.fail("run the tests as root: another person is needed")
+    os.setresuid(STRANGER, STRANGER, 0)
+    try:
+        yield
+    finally:
+        os.setresuid(0, 0, 0)
+
+
+def test_the_table_of_ones_own_results(own: Any, slurmk8s: Any) -> None:
+    status, out, _ = slurmk8s("results")
+    lines = out.splitlines()
+    assert status == 0
+    assert lines[0].split() == ["JOB", "NAME", "STATE", "EXIT", "ENDED", "SIZE", "CAUSE"]
+    assert lines[1].split() == ["14", "next", "running"]
+    assert lines[2].startswith("13   train  failed     7")
+    assert lines[3].startswith("12   학습   completed  0")
+    assert lines[3].endswith("3 bytes  The job completed.")
+    assert "\x1b" not in out
+
+
+def test_the_table_of_everybody_names_the_owners(own: Any, slurmk8s: Any, root: Path) -> None:
+    (root / "15").mkdir(mode=0o711)
+    os.chown(root / "15", STRANGER, STRANGER)
+    assert "15" not in slurmk8s("results")[1]
+    _, out, _ = slurmk8s("results", "--all")
+    assert out.splitlines()[1].split() == ["15", str(STRANGER), "running"]
+
+
+def test_no_results_yet(root: Path, slurmk8s: Any) -> None:
+    status, out, err = slurmk8s("results")
+    assert (status, out) == (0, "")
+    assert "You have no results" in err
+
+
+def test_one_job_shows_its_files_and_its_summary(own: Any, slurmk8s: Any) -> None:
+    status, out, _ = slurmk8s("results", "12")
+    assert status == 0
+    assert "4 bytes  stdout.log" in out
+    assert "3 bytes  outputs/d/model" in out
+    assert ".slurmk8s.json" not in out
+    assert "The job completed.\n\nJob         12 학습" in out
+
+
+def test_a_job_without_results_is_told_what_to_do(own: Any, slurmk8s: Any) -> None:
+    status, _, err = slurmk8s("results", "99")
+    assert status == 2
+    assert "There are no results of job 99" in err
+    assert "slurmk8s logs -f 99" in err
+
+
+def test_somebody_elses_results_are_theirs(own: Any, slurmk8s: Any) -> None:
+    for command in (["results", "12"], ["logs", "12"], ["verify", "12"]):
+        with as_stranger():
+            status, out, err = slurmk8s(*command)
+        assert (status, out) == (2, "")
+        assert "who alone may read" in err or "You may not read" in err
+    with as_stranger():
+        status, out, _ = slurmk8s("results", "--all")
+    assert status == 0
+    assert out.count("(readable by its owner only)") == 3
+
+
+def test_logs_go_to_their_own_streams(own: Any, slurmk8s: Any) -> None:
+    assert slurmk8s("logs", "12") == (0, "out\n", "err\n")
+    assert slurmk8s("logs", "--stderr", "12") == (0, "err\n", "")
+
+
+def test_logs_are_shown_byte_for_byte(own: Any, root: Path) -> None:
+    data = bytes(range(256)) * 5000 + b"no newline"
+    (root / "12/stdout.log").write_bytes(data)
+    environment = {**os.environ, "SLURMK8S_RESULTS_ROOT": str(root)}
+    command = [sys.executable, "-m", "slurmk8s", "logs", "12"]
+    done = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (data, b"err\n")
+
+
+@pytest.mark.parametrize("command", [["logs", "12"], ["results"]])
+def test_a_reader_that_goes_away_gets_no_traceback(own: Any, root: Path, command: list[str]) -> None:
+    (root / "12/stdout.log").write_bytes(b"x" * 1000000)
+    environment = {**os.environ, "SLURMK8S_RESULTS_ROOT": str(root)}
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "slurmk8s", *command]
+    done = subprocess.run(command, cwd=PROJECT, env=environment, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert done.stderr == b""
+
+
+def test_following_waits_for_the_job_and_goes_through_a_requeue_to_its_end(
+    person: Any, root: Path, make_summary: Any
+) -> None:
+    environment = {**os.environ, "SLURMK8S_RESULTS_ROOT": str(root)}
+    command = [sys.executable, "-u", "-m", "slurmk8s", "logs", "-f", "12"]
+    follower = subprocess.Popen(command, cwd=PROJECT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    seen = {"out": b"", "err": b""}
+
+    def read(name: Any, stream: Any) -> None:
+        while chunk := os.read(stream.fileno(), 65536):
+            seen[name] += chunk
+
+    readers = [
+        threading.Thread(target=read, args=("out", follower.stdout)),
+        threading.Thread(target=read, args=("err", follower.stderr)),
+    ]
+    for reader in readers:
+        reader.start()
+
+    def wait_for(name: Any, words: Any) -> None:
+        deadline = time.monotonic() + 30
+        while words not in seen[name]:
+            assert time.monotonic() < deadline, seen
+            assert follower.poll() is None, seen
+            time.sleep(0.02)
+
+    try:
+        wait_for("err", b"has not started yet")
+        person.ask(op="prepare", attempt=0)
+        person.sh("echo one >> stdout.log; echo problem >> stderr.log")
+        wait_for("out", b"one\n")
+        wait_for("err", b"problem\n")
+        person.sh("printf two >> stdout.log")  # and its end is never seen in place
+        person.ask(op="finish", attempt=0, summary=make_summary(state="requeued"))
+        person.ask(op="prepare", attempt=1)
+        person.sh("echo again >> stdout.log")
+        wait_for("out", b"twoagain\n")
+        person.sh("echo last >> stdout.log")
+        person.ask(op="finish", attempt=1, summary=make_summary(attempt=1))
+        assert follower.wait(30) == 0
+    finally:
+        follower.kill()
+        follower.wait()
+        for reader in readers:
+            reader.join()
+        follower.stdout.close()
+        follower.stderr.close()
+    assert seen["out"] == b"one\ntwoagain\nlast\n"
+    assert seen["err"].endswith(b"problem\n")
+
+
+def test_verify_exits_0_or_1_and_speaks_json(own: Any, slurmk8s: Any, root: Path) -> None:
+    assert slurmk8s("verify", "12")[:2] == (0, f"{root}/12: ok, 3 files are as the job left them.\n")
+    assert slurmk8s("verify", f"{root}/12")[0] == 0
+    status, out, _ = slurmk8s("verify", "13")
+    assert status == 1
+    assert "not there yet" in out
+    (root / "12/outputs/d/model").write_text("forged")
+    status, out, _ = slurmk8s("verify", "12")
+    assert status == 1
+    assert out.splitlines()[0] == "changed     outputs/d/model: changed since the job ended"
+    status, out, _ = slurmk8s("verify", "--json", "12")
+    verdict = json.loads(out)
+    assert (status, verdict["ok"], verdict["changed"]) == (1, False, ["outputs/d/model"])

@@ -1,0 +1,146 @@
+"""Needs nothing. Notes and summaries at the end of an attempt."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file of a bundle with its mode and content."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mode, path.read_bytes())
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_finished_attempt_has_both_summaries_with_outputs_measured(person: Any, make_summary: Any) -> None:
+    person.ask(op="prepare", attempt=0)
+    person.sh("mkdir -p outputs/a; printf 12345 > outputs/a/b; printf 12 > outputs/c; ln -s c outputs/link")
+    reply = person.ask(op="finish", attempt=0, summary=make_summary())
+    stored = json.loads((person.folder / "summary.json").read_bytes())
+    assert reply == {"ok": True, "summary": stored}
+    assert stored["outputs"] == {"files": 2, "bytes": 7, "skipped_count": 1, "skipped": ["outputs/link"]}
+    assert (stored["checksums"], stored["complete"]) == ("pending", False)
+    assert stored["durations"] == {"queued": 4.0, "pulling": 41.0, "running": 543.0}
+    text = (person.folder / "job_summary.txt").read_text()
+    assert text.startswith("The job completed.\n")
+    assert "2 files, 7 bytes" in text
+    assert str(person.folder) in text
+
+
+def test_a_job_that_never_got_a_folder_has_a_bundle_all_the_same(person: Any, make_summary: Any) -> None:
+    """Every ending leaves one: here no prepare ever arrived."""
+    reply = person.ask(op="finish", attempt=0, summary=make_summary(state="failed", cause="The image does not exist."))
+    assert reply["ok"]
+    assert (person.folder / "stdout.log").exists()
+    assert person.ask(op="checksums", attempt=0)["complete"]
+
+
+def test_a_note_is_one_line_at_the_end_of_stderr(person: Any) -> None:
+    person.ask(op="prepare", attempt=0)
+    person.sh("printf 'body\\n' > stderr.log")
+    assert person.ask(op="note", stderr="slurmk8s: 이미지 does not exist\n") == {"ok": True}
+    assert (person.folder / "stderr.log").read_text() == "body\nslurmk8s: 이미지 does not exist\n"
+
+
+def test_the_cause_is_written_once(person: Any, make_summary: Any) -> None:
+    person.ask(op="prepare", attempt=0)
+    first = make_summary(state="out_of_memory", exit_code=137, signal="SIGKILL", cause="Out of memory.", fault="person")
+    first["image_digest"] = None
+    person.ask(op="finish", attempt=0, summary=first)
+    reply = person.ask(op="finish", attempt=0, summary=make_summary(state="cancelled", cause="Cancelled."))
+    stored = reply["summary"]
+    assert (stored["state"], stored["cause"], stored["exit_code"]) == ("out_of_memory", "Out of memory.", 137)
+    assert stored["image_digest"] is not None  # what was not known at first is filled in
+    assert (person.folder / "job_summary.txt").read_text().startswith("Out of memory.")
+
+
+def test_a_complete_bundle_stays_complete_when_finished_again(person: Any, make_summary: Any) -> None:
+    person.ask(op="finish", attempt=0, summary=make_summary())
+    person.ask(op="checksums", attempt=0)
+    before = snapshot(person.folder)
+    person.ask(op="finish", attempt=0, summary=make_summary())
+    assert snapshot(person.folder) == before
+
+
+def test_the_late_end_of_an_earlier_attempt_goes_to_its_own_folder(person: Any, make_summary: Any) -> None:
+    person.ask(op="prepare", attempt=0)
+    person.sh("echo first > stdout.log")
+    person.ask(op="prepare", attempt=1)
+    person.sh("echo second > stdout.log; echo x > outputs/x")
+    assert person.ask(op="finish", attempt=0, summary=make_summary(state="requeued"))["ok"]
+    assert person.ask(op="checksums", attempt=0)["complete"]
+    assert not (person.folder / "summary.json").exists()
+    stored = json.loads((person.folder / "attempt-0/summary.json").read_bytes())
+    assert (stored["complete"], stored["outputs"]) == (True, None)
+    assert b"outputs" not in (person.folder / "attempt-0/checksums.txt").read_bytes()
+
+
+def test_what_a_late_worker_wrote_into_the_next_attempts_folder_is_put_right(person: Any, make_summary: Any) -> None:
+    """The next attempt took the folder over between two steps of the late one's finish."""
+    race = """
+import json, sys
+sys.path.insert(0, {package!r})
+from slurmk8s.results.request import parse
+from slurmk8s.results.worker import answer
+finish, prepare = json.loads(sys.stdin.read())
+def at(step):
+    if step == "outputs measured":
+        assert answer(parse(json.dumps(prepare).encode()))["ok"]
+print(json.dumps(answer(parse(json.dumps(finish).encode()), at)))
+"""
+    where = {"root": str(person.root), "job_id": 12}
+    person.ask(op="prepare", attempt=0)
+    finish = {"op": "finish", **where, "attempt": 0, "summary": make_summary(state="requeued")}
+    done = person.python(race, json.dumps([finish, {"op": "prepare", **where, "attempt": 1}]).encode())
+    assert json.loads(done.stdout)["ok"], done.stderr
+    assert not (person.folder / "summary.json").exists()
+    assert json.loads((person.folder / "attempt-0/summary.json").read_bytes())["attempt"] == 0
+
+
+def test_read_summary_makes_nothing(person: Any, make_summary: Any) -> None:
+    assert person.ask(op="read_summary") == {"ok": True, "summary": None}
+    assert list(person.root.iterdir()) == []
+    person.ask(op="finish", attempt=0, summary=make_summary())
+    assert person.ask(op="read_summary")["summary"]["cause"] == "The job completed."
+    person.ask(op="prepare", attempt=1)
+    assert person.ask(op="read_summary")["summary"] is None
+    assert person.ask(op="read_summary", attempt=0)["summary"]["attempt"] == 0
+
+
+def test_killed_anywhere_in_finish_or_checksums_and_asked_again_the_bundle_is_the_same(
+    person: Any, make_summary: Any
+) -> None:
+    def begin() -> None:
+        person.ask(op="prepare", attempt=0)
+        person.sh(
+            "echo out > stdout.log; echo err > stderr.log; mkdir outputs/d; echo 1 > outputs/a; echo 2 > outputs/d/b"
+        )
+
+    finish = {"op": "finish", "attempt": 0, "summary": make_summary()}
+    begin()
+    assert person.ask(**finish)["ok"]
+    after_finish = snapshot(person.folder)
+    assert person.ask(op="checksums", attempt=0)["complete"]
+    whole = snapshot(person.folder)
+    person.run(["rm", "-r", str(person.folder)])
+    seen = []
+    for request, expected in ((finish, after_finish), ({"op": "checksums", "attempt": 0}, whole)):
+        step = 1
+        while True:
+            begin()
+            if request is not finish:
+                person.ask(**finish)
+            done = person.ask_and_die(step, **request)
+            if done is not None:
+                seen += done[1]
+                break
+            assert person.ask(**request)["ok"]
+            assert snapshot(person.folder) == expected, f"killed at step {step} of {request['op']}"
+            person.run(["rm", "-r", str(person.folder)])
+            step += 1
+        person.run(["rm", "-r", str(person.folder)])
+    assert "summary.json written" in seen
+    assert "checksums.txt in place" in seen
+    assert len(seen) > 12
