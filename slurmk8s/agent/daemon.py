@@ -1,0 +1,156 @@
+"""The agent's process: its socket, its jobs, its debts and its reaper."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from slurmk8s.agent import peer
+from slurmk8s.agent.debts import Debts
+from slurmk8s.agent.reaper import Reaper
+from slurmk8s.agent.record import Store
+from slurmk8s.agent.work import Work
+from slurmk8s.config import Config
+from slurmk8s.errors import SlurmK8sError
+from slurmk8s.pod.backend import Backend
+from slurmk8s.slurm.client import Slurm
+
+# A question is a word and a number.
+LONGEST_QUESTION = 4096
+
+
+class Agent:
+    """One node's agent."""
+
+    def __init__(self, node: str, config: Config, slurm: Slurm, backend: Backend) -> None:
+        self._node = node
+        self._config = config
+        self._slurm = slurm
+        self._backend = backend
+        self._run_folder = Path(str(config.agent.run_folder).replace("%n", node))
+        self._store = Store(Path(str(config.agent.state_folder).replace("%n", node)))
+        self._debts = Debts(node, config, slurm, self._store)
+        self._reaper = Reaper(node, config, slurm, backend, self._store, self.finish)
+        self._works: dict[int, Work] = {}
+
+    async def serve(self) -> None:
+        """Until SIGTERM: answer, pay, reap. Pods run on while no agent does."""
+        os.umask(0o022)
+        stopped = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+        for record in self._store.jobs():
+            self.ensure(record.job_id)
+        for job_id in self._store.hints():
+            self.ensure(job_id)
+        server = await asyncio.start_unix_server(self._answer, sock=self._socket(), limit=LONGEST_QUESTION)
+        tasks = [asyncio.create_task(self._debts.pay()), asyncio.create_task(self._reaper.reap())]
+        logger.info(f"agent of {self._node} ready")
+        async with server:
+            await stopped.wait()
+        for task in tasks:
+            task.cancel()
+        for work in self._works.values():
+            await work.close()
+        logger.info(f"agent of {self._node} stopped")
+
+    def _socket(self) -> socket.socket:
+        """Everyone may ask; who may have what is decided by who asks."""
+        self._run_folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+        path = self._run_folder / "agent.sock"
+        building = self._run_folder / "agent.sock.tmp"
+        building.unlink(missing_ok=True)
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(building))
+        building.chmod(0o666)
+        listener.listen(512)
+        building.rename(path)  # a predecessor's socket is replaced in one step
+        return listener
+
+    def ensure(self, job_id: int) -> Work:
+        """The job's work, begun if it was not. What was refused is forgotten once nobody listens."""
+        for other, work in list(self._works.items()):
+            if work.refused and not work.listeners:
+                del self._works[other]
+        if job_id not in self._works:
+            self._works[job_id] = Work(job_id, self._node, self._config, self._slurm, self._backend, self._store)
+        return self._works[job_id]
+
+    async def finish(self, job_id: int) -> None:
+        """The job is over: nothing of it stays on the node."""
+        if job_id not in self._works and self._store.load(job_id) is None:
+            self._store.forget(job_id)
+            return
+        await self.ensure(job_id).finish()
+        self._works.pop(job_id, None)
+        self._debts.wake()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One caller, one question."""
+        try:
+            caller = peer.of(writer.get_extra_info("socket"))
+            question = json.loads(await reader.readline() or b"null")
+            if not isinstance(question, dict):
+                return
+            job_id = question.get("job_id")
+            match question.get("ask"):
+                case "hint" if caller.uid == 0 and isinstance(job_id, int):
+                    self.ensure(job_id)
+                case "finish" if caller.uid == 0 and isinstance(job_id, int):
+                    await self._answer_finish(job_id, writer)
+                case "pod" if isinstance(job_id, int):
+                    await self._answer_pod(caller, job_id, reader, writer)
+                case "status":
+                    await _send(writer, {"node": self._node, "ready": True, "jobs": len(self._works)})
+                case _:
+                    await _send(writer, {"stage": "refused", "sentence": "The agent does not take this question."})
+        except (ConnectionError, ValueError, asyncio.LimitOverrunError):
+            pass  # a caller that is gone or talks nonsense
+        except Exception as error:  # noqa: BLE001 - one caller's trouble is not the next one's
+            logger.exception(f"a question failed: {error}")
+        finally:
+            writer.close()
+
+    async def _answer_finish(self, job_id: int, writer: asyncio.StreamWriter) -> None:
+        try:
+            await self.finish(job_id)
+        except SlurmK8sError as fault:
+            await _send(writer, {"done": False, "sentence": str(fault)})
+            return
+        await _send(writer, {"done": True})
+
+    async def _answer_pod(
+        self, caller: peer.Peer, job_id: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """News of the pod until it is gone, for a process of that very job."""
+        if caller.job_id != job_id:
+            logger.warning(f"pid {caller.pid} of uid {caller.uid} (job {caller.job_id}) asked for job {job_id}")
+            await _send(writer, {"stage": "refused", "sentence": f"This process is not part of job {job_id}."})
+            return
+        work = self.ensure(job_id)
+        queue = work.listen()
+        gone = asyncio.create_task(reader.read())
+        try:
+            while not gone.done():
+                news = asyncio.create_task(queue.get())
+                await asyncio.wait({news, gone}, return_when=asyncio.FIRST_COMPLETED)
+                if not news.done():
+                    news.cancel()
+                    return
+                await _send(writer, news.result())
+        finally:
+            gone.cancel()
+            with contextlib.suppress(asyncio.CancelledError, ConnectionError):
+                await gone
+            work.listeners.discard(queue)
+
+
+async def _send(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
+    writer.write(json.dumps(message).encode() + b"\n")
+    await writer.drain()

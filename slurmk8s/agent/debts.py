@@ -1,0 +1,133 @@
+"""Pays what is owed: the summary soon after a job's end, the checksums after that, one bundle at a time.
+
+The debts are files, so a crash, a full NAS or a stopped Slurm only delays them.
+"""
+
+import asyncio
+from dataclasses import replace
+
+from loguru import logger
+
+from slurmk8s.agent import ending
+from slurmk8s.agent.person import Bundles
+from slurmk8s.agent.record import Record, Store
+from slurmk8s.config import Config
+from slurmk8s.errors import ClusterFault, SlurmK8sError
+from slurmk8s.results.summary import ArrayTask, Summary, Times
+from slurmk8s.slurm.client import Job, Slurm
+
+SECONDS_BETWEEN_ROUNDS = 15.0
+# Slurm shows COMPLETING until every Epilog has ended; then it says how the job ended.
+SECONDS_TO_COMPLETE = 30.0
+
+
+class Debts:
+    """Summaries are written first, each in its own task; checksums wait in line."""
+
+    def __init__(self, node: str, config: Config, slurm: Slurm, store: Store) -> None:
+        self._node = node
+        self._config = config
+        self._slurm = slurm
+        self._store = store
+        self._bundles = Bundles(config)
+        self._wake = asyncio.Event()
+        self._busy: set[tuple[int, int]] = set()
+
+    def wake(self) -> None:
+        """A job has just ended."""
+        self._wake.set()
+
+    async def pay(self) -> None:
+        """Until cancelled: pay what can be paid."""
+        while True:
+            self._wake.clear()
+            for record in list(self._store.owed()):
+                if not record.summarised and (record.job_id, record.attempt) not in self._busy:
+                    self._busy.add((record.job_id, record.attempt))
+                    asyncio.create_task(self._summarise(record))  # noqa: RUF006 - kept in _busy, and the debt on disk
+            for record in list(self._store.owed()):
+                if record.summarised:
+                    await self._checksum(record)
+                    if self._wake.is_set():  # people wait for summaries, nobody for checksums
+                        break
+            try:
+                async with asyncio.timeout(SECONDS_BETWEEN_ROUNDS):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+
+    async def _summarise(self, record: Record) -> None:
+        try:
+            job = await self._ended_job(record)
+            await self._bundles.finish(record, self._summary(record, job).to_json())
+            self._store.update_owed(replace(record, summarised=True))
+            logger.info(f"job {record.job_id}: summary written")
+            self._wake.set()
+        except ClusterFault as fault:
+            logger.warning(f"job {record.job_id}: the summary waits: {fault}")
+        except SlurmK8sError as fault:
+            logger.error(f"job {record.job_id}: no summary can be written: {fault}")
+            self._store.paid(record)
+        except Exception:  # noqa: BLE001 - told in the log, tried again in the next round
+            logger.exception(f"job {record.job_id}: the summary failed")
+        finally:
+            self._busy.discard((record.job_id, record.attempt))
+
+    async def _ended_job(self, record: Record) -> Job | None:
+        """How Slurm says it ended; None where it has forgotten the job."""
+        pause = 0.05
+        job = await asyncio.to_thread(self._slurm.job, record.job_id)
+        waited = 0.0
+        while job is not None and job.completing and job.restarts == record.attempt and waited < SECONDS_TO_COMPLETE:
+            await asyncio.sleep(pause)
+            waited += pause
+            pause = min(1.0, pause * 2)
+            job = await asyncio.to_thread(self._slurm.job, record.job_id)
+        return job
+
+    def _summary(self, record: Record, job: Job | None) -> Summary:
+        end = ending.of(record, job)
+        return Summary(
+            cluster=self._config.cluster,
+            job_id=record.job_id,
+            array=ArrayTask(*record.array) if record.array else None,
+            name=record.name,
+            user=record.user,
+            uid=record.uid,
+            account=record.account,
+            partition=record.partition,
+            attempt=record.attempt,
+            node=self._node,
+            nodes=record.nodes,
+            image=record.image,
+            image_digest=record.digest,
+            workdir=record.workdir,
+            command=record.script or "the job file's own body",
+            gpus=tuple(str(gpu) for gpu in record.gpus),
+            cpus=record.cpus,
+            memory_mb=record.memory_mb,
+            times=Times(
+                submitted=record.submitted,
+                started=record.started,
+                pull_started=record.pull_started,
+                pulled=record.pulled,
+                body_started=record.body_started,
+                ended=record.ended,
+            ),
+            state=end.state,
+            exit_code=end.exit_code,
+            signal=end.signal,
+            cause=end.cause,
+            fault=end.fault,
+        )
+
+    async def _checksum(self, record: Record) -> None:
+        try:
+            told = await self._bundles.checksums(record)
+            self._store.paid(record)
+            logger.info(f"job {record.job_id}: checksums {told}")
+        except ClusterFault as fault:
+            logger.warning(f"job {record.job_id}: the checksums wait: {fault}")
+        except SlurmK8sError as fault:
+            logger.error(f"job {record.job_id}: the bundle stays without checksums: {fault}")
+            self._store.paid(record)

@@ -1,0 +1,74 @@
+"""How a job ended and why, in one sentence: from what Slurm, the launcher and the runtime say. Pure."""
+
+import signal
+from dataclasses import dataclass
+
+from slurmk8s.agent.record import Record
+from slurmk8s.slurm.client import Job
+
+# Slurm's base states that say more than an exit code does.
+_BY_SLURM = {
+    "CANCELLED": ("cancelled", "none", "Cancelled before it had ended (scancel)."),
+    "TIMEOUT": ("timeout", "person", "Stopped at its time limit{limit}: ask for more with #SBATCH --time."),
+    "DEADLINE": ("timeout", "person", "Stopped at its deadline (#SBATCH --deadline)."),
+    "NODE_FAIL": ("node_fail", "node", "The node failed while the job ran."),
+    "PREEMPTED": ("preempted", "none", "Pre-empted by a job of higher priority."),
+}
+_WAITING = ("PENDING", "REQUEUED", "CONFIGURING", "REQUEUE_HOLD", "SPECIAL_EXIT")
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What the summary says about the end."""
+
+    state: str
+    exit_code: int | None
+    signal: str | None
+    cause: str
+    fault: str
+
+
+def of(record: Record, job: Job | None) -> Ending:
+    """The end of an attempt; `job` is what Slurm says of it, None where it no longer knows it."""
+    code = record.exit_code
+    slurm_state, restarts = (job.state, job.restarts) if job else (None, None)
+    # `0:9`: the batch script itself died of a signal, and Slurm then ended the rest.
+    run_killed = record.cut_short or (job is not None and slurm_state == "FAILED" and not job.exit_code.endswith(":0"))
+    name = signal_name(code)
+    again = slurm_state is not None and (
+        (restarts is not None and restarts > record.attempt) or slurm_state in _WAITING
+    )
+    if record.failure and not again:
+        return Ending("failed", code, None, record.failure, record.fault)
+    if again:
+        why = record.failure or "Put back into the queue (requeue)."
+        return Ending("requeued", code, name, f"{why} The next attempt follows.", record.fault)
+    if record.out_of_memory and code == 128 + signal.SIGKILL:
+        size = f"{record.memory_mb} MiB"
+        cause = f"Out of memory: it used more than its {size}; ask for more with #SBATCH --mem."
+        return Ending("out_of_memory", code, name, cause, "person")
+    if slurm_state in _BY_SLURM:
+        state, fault, cause = _BY_SLURM[slurm_state]
+        return Ending(state, code, name, cause.format(limit=f" of {record.time_limit}"), fault)
+    if record.problem:
+        return Ending("failed", code, name, record.problem, "person")
+    if code == 0 and record.reported and not run_killed:
+        return Ending("completed", 0, None, "Completed: the body ended with exit code 0.", "none")
+    if run_killed:
+        cause = "Slurm ended the job while its body still ran: slurmk8s-run was killed on the node."
+        return Ending("failed", code, name, cause, "node")
+    if not record.reported:
+        cause = "The container ended without a word from its launcher: it was killed from outside."
+        return Ending("failed", code, name, cause, "node")
+    meaning = f" (128 + {(code or 0) - 128}: {name})" if name else ""
+    return Ending("failed", code, name, f"The body ended with exit code {code}{meaning}.", "person")
+
+
+def signal_name(code: int | None) -> str | None:
+    """The signal behind an exit code of 128 + n, as shells report it."""
+    if code is None or code <= 128:
+        return None
+    try:
+        return signal.Signals(code - 128).name
+    except ValueError:
+        return None

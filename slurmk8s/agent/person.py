@@ -1,0 +1,81 @@
+"""Work on the NAS, done as the job's user by the results worker. Root itself never touches a path there."""
+
+import asyncio
+import json
+import pwd
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from slurmk8s.agent.record import Record
+from slurmk8s.config import Config
+from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SlurmK8sError
+from slurmk8s.results.request import Modes
+
+_FAULTS: dict[str, type[SlurmK8sError]] = {"person": PersonFault, "cluster": ClusterFault, "node": NodeFault}
+
+
+class Bundles:
+    """Asks the worker for one thing after another."""
+
+    def __init__(self, config: Config) -> None:
+        self._root = str(config.nas.results_folder)
+        settings = config.results
+        self._modes = asdict(Modes(settings.folder_mode, settings.file_mode, settings.outputs_mode))
+        self._processes = settings.checksum_processes
+
+    def folder(self, job_id: int) -> Path:
+        """The bundle's folder."""
+        return Path(self._root) / str(job_id)
+
+    async def prepare(self, record: Record) -> None:
+        """Make the folder, the logs and outputs/; an earlier attempt's files move aside."""
+        array = {"job_id": record.array[0], "task_id": record.array[1]} if record.array else None
+        extra = {"submitted": record.submitted, "name": record.name, "array": array}
+        await self._ask(record, "prepare", **extra)
+
+    async def note(self, record: Record, sentence: str) -> None:
+        """Put our own words into the job's stderr.log."""
+        await self._ask(record, "note", stderr=f"slurmk8s: {sentence}\n")
+
+    async def finish(self, record: Record, summary: dict[str, object]) -> None:
+        """Write the summaries."""
+        await self._ask(record, "finish", summary=summary)
+
+    async def checksums(self, record: Record) -> str:
+        """Hash the bundle and complete the summaries; what the summary now says of it: `complete`, or what failed."""
+        reply = await self._ask(record, "checksums", processes=self._processes)
+        return str(reply["checksums"])
+
+    async def _ask(self, record: Record, operation: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        request = {"op": operation, "root": self._root, "job_id": record.job_id, "attempt": record.attempt}
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-I",
+            "-m",
+            "slurmk8s.results.worker",
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            user=record.uid,
+            group=record.gid,
+            extra_groups=list(record.groups),
+            env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
+            cwd="/",
+        )
+        out, err = await process.communicate(json.dumps({**request, "modes": self._modes, **fields}).encode())
+        if process.returncode != 0:
+            raise SlurmK8sError(f"The results worker failed at {operation}: {err.decode('utf-8', 'replace').strip()}")
+        reply: dict[str, Any] = json.loads(out)
+        if not reply["ok"]:
+            raise _FAULTS.get(reply["fault"], SlurmK8sError)(reply["sentence"], reply.get("hint", ""))
+        return reply
+
+
+def account(uid: int) -> pwd.struct_passwd:
+    """The account behind a uid on this node."""
+    try:
+        return pwd.getpwuid(uid)
+    except KeyError:
+        raise NodeFault(f"This node has no account with uid {uid}.", "Check its user directory (LDAP, sssd).") from None

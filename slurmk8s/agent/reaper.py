@@ -1,0 +1,79 @@
+"""The net below everything: no pod without a live Slurm job, no folder without either.
+
+Fails closed: while Slurm or the runtime cannot be asked, nothing is deleted. What looks abandoned is looked at again in
+the next round before anything happens: a job may be between two answers.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from loguru import logger
+
+from slurmk8s.agent import meeting
+from slurmk8s.agent.record import Store
+from slurmk8s.config import Config
+from slurmk8s.errors import SlurmK8sError
+from slurmk8s.pod import labels
+from slurmk8s.pod.backend import Backend
+from slurmk8s.rendezvous import Rendezvous
+from slurmk8s.slurm.client import Slurm
+
+SECONDS_BETWEEN_ROUNDS = 30.0
+
+
+class Reaper:
+    """Compares what is on the node with what Slurm says lives."""
+
+    def __init__(
+        self,
+        node: str,
+        config: Config,
+        slurm: Slurm,
+        backend: Backend,
+        store: Store,
+        finish: Callable[[int], Awaitable[None]],
+    ) -> None:
+        self._node = node
+        self._config = config
+        self._slurm = slurm
+        self._backend = backend
+        self._store = store
+        self._finish = finish
+        self._suspects: set[int] = set()
+
+    async def reap(self) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                await self.round()
+            except SlurmK8sError as fault:
+                logger.info(f"nothing reaped: {fault}")
+                self._suspects.clear()
+            except Exception:  # noqa: BLE001 - the net must stay up
+                logger.exception("the reaper failed")
+            await asyncio.sleep(SECONDS_BETWEEN_ROUNDS)
+
+    async def round(self) -> None:
+        """One comparison; whatever was abandoned in the last one too goes now."""
+        here = {record.job_id for record in self._store.jobs()} | self._store.hints()
+        pods = {int(pod.labels[labels.JOB_ID]): pod.name for pod in await self._backend.pods()}
+        folders = self._folders()
+        if not (here or pods or folders):
+            self._suspects.clear()
+            return
+        live = await asyncio.to_thread(self._slurm.live_jobs)
+        abandoned = (here | set(pods) | folders) - live
+        for job_id in abandoned & self._suspects:
+            logger.warning(f"job {job_id} is over in Slurm but still here: removed")
+            await self._finish(job_id)
+            if job_id in pods:
+                await self._backend.delete(pods[job_id])
+            state_folder = Path(str(self._config.agent.state_folder).replace("%n", self._node))
+            rendezvous = Rendezvous.of(str(self._config.agent.run_folder), self._node, job_id)
+            await asyncio.to_thread(meeting.clear, meeting.Places(rendezvous, state_folder / "homes" / str(job_id)))
+        self._suspects = abandoned
+
+    def _folders(self) -> set[int]:
+        folder = Rendezvous.of(str(self._config.agent.run_folder), self._node, 0).folder.parent
+        return {int(path.name) for path in folder.glob("*") if path.name.isdigit()}

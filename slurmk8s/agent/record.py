@@ -1,0 +1,151 @@
+"""What the agent knows of a job, on disk: `jobs/<id>.json` while it lives here, `owed/<id>.<attempt>.json` afterwards.
+
+Written before the pod is made and readable by root alone. The Epilog trusts these files, never the job's comment.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Record:
+    """One attempt of a job on this node."""
+
+    job_id: int
+    attempt: int
+    name: str
+    user: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    account: str
+    partition: str
+    nodes: tuple[str, ...]
+    array: tuple[int, int] | None
+    """(array job id, task id)."""
+    may_requeue: bool
+    time_limit: str
+    cpus: int
+    memory_mb: int
+    gpus: tuple[int, ...]
+    image: str
+    workdir: str
+    script: str | None
+    priority: str | None
+    shm_bytes: int | None
+    mounts: tuple[str, ...]
+    submitted: float | None
+    started: float | None
+    digest: str | None = None
+    pull_started: float | None = None
+    pulled: float | None = None
+    ended: float | None = None
+    body_started: float | None = None
+    made: bool = False
+    """Whether the pod was made, so that its absence means it is gone."""
+    failure: str | None = None
+    """Why there was no body, as told to the person; with whose fault it was."""
+    fault: str = "none"
+    requeueing: bool = False
+    exit_code: int | None = None
+    """The body's, by the launcher; else the container's own."""
+    reported: bool = False
+    """Whether the launcher reported it."""
+    cut_short: bool = False
+    """Whether Slurm ended the job while the body still ran and nobody had told it to end: slurmk8s-run was killed."""
+    problem: str | None = None
+    out_of_memory: bool = False
+    summarised: bool = False
+    """Whether the worker has written the summary, so that only checksums are owed."""
+
+
+class Store:
+    """The agent's records in its state folder. One writer: the agent."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        for name in ("jobs", "owed", "hints"):
+            (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+            for left in (folder / name).glob("*.tmp"):
+                left.unlink()
+
+    def save(self, record: Record) -> Record:
+        """Keep a job's record; returns it."""
+        _write(self._job(record.job_id), record)
+        return record
+
+    def load(self, job_id: int) -> Record | None:
+        """The record of a job that lives here."""
+        return _read(self._job(job_id))
+
+    def jobs(self) -> list[Record]:
+        """All jobs that live here."""
+        return [record for path in (self._folder / "jobs").glob("*.json") if (record := _read(path))]
+
+    def hints(self) -> set[int]:
+        """Jobs that a Prolog told us of."""
+        return {int(path.name) for path in (self._folder / "hints").iterdir() if path.name.isdigit()}
+
+    def owe(self, record: Record) -> None:
+        """The pod is gone; what remains is the bundle. First the debt, then the record: a crash between pays twice."""
+        _write(self._owed(record), record)
+        self.forget(record.job_id)
+
+    def owed(self) -> Iterator[Record]:
+        """Bundles still to be written, oldest first."""
+        for path in sorted((self._folder / "owed").glob("*.json"), key=lambda path: path.stat().st_mtime):
+            if record := _read(path):
+                yield record
+
+    def still_owes(self, job_id: int, attempt: int) -> bool:
+        """Whether a summary of an earlier attempt of this job is not written yet."""
+        return any(r.job_id == job_id and r.attempt < attempt and not r.summarised for r in self.owed())
+
+    def update_owed(self, record: Record) -> Record:
+        """A step of the debt is paid."""
+        _write(self._owed(record), record)
+        return record
+
+    def paid(self, record: Record) -> None:
+        """The bundle is complete."""
+        self._owed(record).unlink(missing_ok=True)
+
+    def forget(self, job_id: int) -> None:
+        """Neither record nor hint: the Epilog will exit at once."""
+        self._job(job_id).unlink(missing_ok=True)
+        (self._folder / "hints" / str(job_id)).unlink(missing_ok=True)
+
+    def _job(self, job_id: int) -> Path:
+        return self._folder / "jobs" / f"{job_id}.json"
+
+    def _owed(self, record: Record) -> Path:
+        return self._folder / "owed" / f"{record.job_id}.{record.attempt}.json"
+
+
+def _write(path: Path, record: Record) -> None:
+    temporary = path.with_suffix(".tmp")
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        json.dump(asdict(record), file)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.rename(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _read(path: Path) -> Record | None:
+    try:
+        data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    for name in ("groups", "nodes", "gpus", "mounts", "array"):
+        if data[name] is not None:
+            data[name] = tuple(data[name])
+    return Record(**data)

@@ -1,0 +1,337 @@
+"""One job on this node: from the first hint to a running pod, and back to nothing.
+
+`ensure` may be asked any number of times, by the Prolog's hint and by slurmk8s-run; there is one worker per job, and it
+starts where an earlier agent stopped. Whoever listens hears each stage.
+"""
+
+import asyncio
+import contextlib
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from slurmk8s.agent import blueprint, meeting, person
+from slurmk8s.agent.record import Record, Store
+from slurmk8s.config import Config
+from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SlurmK8sError
+from slurmk8s.jobfile import pod_request
+from slurmk8s.mountpoint import is_mountpoint
+from slurmk8s.pod import labels
+from slurmk8s.pod.backend import Backend, PodState
+from slurmk8s.rendezvous import Rendezvous
+from slurmk8s.site import site_of
+from slurmk8s.slurm import stamp
+from slurmk8s.slurm.client import Job, Slurm
+
+ALIVE = ("RUNNING", "CONFIGURING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING")
+RETRY_SECONDS = (1, 2, 4, 8, 15)
+"""Pauses while something shared does not answer; the last one repeats."""
+
+
+class Work:
+    """The job's state here, and the task that moves it on."""
+
+    def __init__(self, job_id: int, node: str, config: Config, slurm: Slurm, backend: Backend, store: Store) -> None:
+        self.job_id = job_id
+        self.refused = False
+        """Not a job of ours, or not here: nothing was made."""
+        self.listeners: set[asyncio.Queue[dict[str, Any]]] = set()
+        self._node = node
+        self._config = config
+        self._slurm = slurm
+        self._backend = backend
+        self._store = store
+        self._bundles = person.Bundles(config)
+        self._news: dict[str, dict[str, Any]] = {}
+        self._finishing = asyncio.Lock()
+        run_folder = str(config.agent.run_folder)
+        state_folder = Path(str(config.agent.state_folder).replace("%n", node))
+        self._places = meeting.Places(Rendezvous.of(run_folder, node, job_id), state_folder / "homes" / str(job_id))
+        self._results = self._bundles.folder(job_id)
+        self._pod = labels.pod_name(job_id)
+        self._task = asyncio.create_task(self._live())
+
+    # News: the latest message of each kind is kept for whoever comes later.
+
+    def listen(self) -> asyncio.Queue[dict[str, Any]]:
+        """A queue that gets what has happened and what will."""
+        queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        for message in self._news.values():
+            queue.put_nowait(message)
+        self.listeners.add(queue)
+        return queue
+
+    def _tell(self, stage: str, **fields: Any) -> None:  # noqa: ANN401 - JSON
+        message = {"stage": stage, **fields}
+        self._news[stage] = message
+        for queue in self.listeners:
+            queue.put_nowait(message)
+
+    # Life: make the pod, watch it, tell its end.
+
+    async def _live(self) -> None:
+        record = self._store.load(self.job_id)
+        try:
+            job = await self._job()
+            if record is None or record.attempt != job.restarts:
+                record = self._store.save(self._record_of(job))
+            if record.failure is None:
+                record = await self._make(record)
+                await self._watch(record)
+        except SlurmK8sError as fault:
+            await self._fail(record, fault)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a bug of ours: never silence
+            logger.exception(f"job {self.job_id}: {error}")
+            log = self._config.log_folder / f"agent_{self._node}.log"
+            sentence = f"slurmk8s itself failed ({type(error).__name__}: {error}); see {log} on {self._node}."
+            await self._fail(record, SlurmK8sError(sentence))
+
+    async def _job(self) -> Job:
+        """The job as slurmctld knows it; waits while slurmctld does not answer."""
+        for pause in _pauses():
+            try:
+                job = await asyncio.to_thread(self._slurm.job, self.job_id)
+            except ClusterFault as fault:
+                self._tell("note", sentence=f"{fault} Waiting for it.")
+                await asyncio.sleep(pause)
+                continue
+            if job is None or job.state not in ALIVE or self._node not in job.nodes:
+                raise PersonFault(f"Slurm does not run job {self.job_id} on {self._node}.")
+            return job
+        raise AssertionError("unreachable")
+
+    def _record_of(self, job: Job) -> Record:
+        """All that is known before anything is made. Policy is checked here: plain sbatch passes no other check."""
+        try:
+            lines = stamp.decode(job.admin_comment)
+        except ValueError as error:
+            raise PersonFault(f"The job's stamp cannot be read ({error}).", "Submit the job again.") from None
+        if not lines:
+            raise PersonFault(
+                f"Job {self.job_id} is not a container job: it has no stamp.",
+                "Ask your administrator whether job_submit.lua is installed.",
+            )
+        account = person.account(job.uid)
+        dropped = stamp.key_of(job.comment) is not None and job.work_folder == str(self._config.nas.results_folder)
+        request = pod_request(lines, site_of(self._config), job.partition, None if dropped else job.work_folder)
+        in_array = job.array_job_id is not None and job.array_task_id is not None
+        return Record(
+            job_id=job.job_id,
+            attempt=job.restarts,
+            name=job.name,
+            user=account.pw_name,
+            uid=job.uid,
+            gid=job.gid,
+            groups=tuple(sorted(set(os.getgrouplist(account.pw_name, job.gid)))),
+            account=job.account,
+            partition=job.partition,
+            nodes=job.nodes,
+            array=(job.array_job_id or 0, job.array_task_id or 0) if in_array else None,
+            may_requeue=job.requeue,
+            time_limit=job.time_limit,
+            cpus=job.cpus.get(self._node, 1),
+            memory_mb=job.memory_mb.get(self._node, 0),
+            gpus=job.gpus.get(self._node, ()),
+            image=request.image,
+            workdir=request.workdir,
+            script=request.script,
+            priority=request.priority,
+            shm_bytes=request.shm_bytes,
+            mounts=request.mounts,
+            submitted=job.submitted,
+            started=job.started,
+        )
+
+    async def _make(self, record: Record) -> Record:
+        """Results folder, rendezvous, image, pod; each step can be done again."""
+        self._check_mounts(record)
+        # The earlier attempt's summary is written first: it moves aside together with its logs.
+        while self._store.still_owes(record.job_id, record.attempt):  # noqa: ASYNC110 - the debts' files tell
+            await asyncio.sleep(0.05)
+        await self._until_cluster_answers(lambda: self._bundles.prepare(record))
+        account = person.account(record.uid)
+        home = account.pw_dir if account.pw_dir.startswith("/") else "/"
+        size = blueprint.shm_bytes(self._config, record)
+        plan = blueprint.plan(self._config, record, self._results)
+        await asyncio.to_thread(meeting.furnish, self._places, record, account, size, plan)
+        self._tell("planned")
+        record = await self._pull(record)
+        if not (record.made and await self._backend.find(self._pod)):
+            if record.made:
+                return record  # it was there and is gone: _watch tells it
+            pod = blueprint.pod(self._config, self._node, record, self._places, home, self._results)
+            await self._backend.create(pod)
+            record = self._store.save(replace(record, made=True))
+        self._tell("running")
+        return record
+
+    def _check_mounts(self, record: Record) -> None:
+        nas = self._config.nas
+        if nas.require_mountpoint and not is_mountpoint(nas.root):
+            raise NodeFault(f"The NAS is not mounted at {nas.root} on {self._node}.", f"Mount it: `mount {nas.root}`.")
+        for name in (*self._config.standard_mounts, *record.mounts):
+            mount = self._config.mounts[name]
+            if mount.require_mountpoint and not is_mountpoint(mount.source):
+                raise NodeFault(f"{mount.source} is not mounted on {self._node}.", f"Mount it: `mount {mount.source}`.")
+
+    async def _pull(self, record: Record) -> Record:
+        if record.digest is not None:
+            return record
+        record = self._store.save(replace(record, pull_started=time.time()))
+        news = asyncio.create_task(self._tell_pull(record.image))
+        notes: set[str] = set()
+
+        def tell(sentence: str) -> None:
+            if sentence not in notes:  # once is enough for people
+                notes.add(sentence)
+                self._tell("note", sentence=sentence)
+
+        try:
+            digest = await self._until_cluster_answers(lambda: self._backend.pull(record.image, tell), tell)
+        finally:
+            news.cancel()
+        return self._store.save(replace(record, digest=digest, pulled=time.time()))
+
+    async def _tell_pull(self, image: str) -> None:
+        started = time.monotonic()
+        while True:
+            await asyncio.sleep(1)  # an image that is here already is no news
+            self._tell("pulling", image=image, seconds=time.monotonic() - started)
+
+    async def _until_cluster_answers(self, ask: Any, tell: Any = None) -> Any:  # noqa: ANN401 - any coroutine
+        """Try again while the cluster is at fault, for as long as one attempt may; then the fault stands."""
+        deadline = time.monotonic() + self._config.images.pull_retry_seconds
+        for pause in _pauses():
+            try:
+                return await ask()
+            except ClusterFault as fault:
+                if time.monotonic() + pause > deadline:
+                    raise
+                (tell or (lambda sentence: self._tell("note", sentence=sentence)))(f"{fault} Trying again.")
+                await asyncio.sleep(pause)
+        raise AssertionError("unreachable")
+
+    async def _watch(self, record: Record) -> None:
+        state = await self._backend.wait(self._pod)
+        code = self._places.meeting.read_exit()
+        if code is None and state is not None and not self._places.meeting.shell.exists():
+            raise await self._backend.start_fault(self._pod, record.image)
+        if code is None:
+            code = state.exit_code if state and state.exit_code is not None else 137
+            logger.warning(f"job {self.job_id}: the pod is gone without an exit code of the body ({state})")
+        self._store.save(replace(record, out_of_memory=bool(state and state.out_of_memory)))
+        self._tell("gone", exit_code=code)
+
+    async def _fail(self, record: Record | None, fault: SlurmK8sError) -> None:
+        """Whose fault decides: the person's job ends, the cluster's is tried again elsewhere or later."""
+        logger.warning(f"job {self.job_id}: {fault.fault}: {fault}")
+        sentence = str(fault)
+        if record is None:
+            record = self._store.load(self.job_id)
+        if record is None:  # nothing was made, so nothing is owed
+            self.refused = True
+            self._tell("refused", sentence=sentence, exit_code=1)
+            return
+        again = isinstance(fault, (ClusterFault, NodeFault)) and record.may_requeue
+        if again and record.attempt + 1 >= self._config.agent.attempts:
+            again = False
+            sentence += f" It was tried {record.attempt + 1} times."
+        noted = False
+        with contextlib.suppress(SlurmK8sError, OSError):
+            await self._bundles.note(record, sentence + (" The job goes back to the queue." if again else ""))
+            noted = self._places.meeting.plan.exists()  # only then does slurmk8s-run copy the log
+        self._store.save(replace(record, failure=sentence, fault=fault.fault, requeueing=again))
+        if isinstance(fault, NodeFault):
+            await self._with_slurm(lambda: self._slurm.drain(self._node, f"slurmk8s: {fault.sentence}"))
+        if again:
+            self._tell("requeueing", sentence=sentence, noted=noted)
+            delay = self._config.agent.requeue_delay_seconds
+            await self._with_slurm(lambda: self._slurm.requeue(self.job_id, sentence, delay))
+        else:
+            self._tell("failed", sentence=sentence, noted=noted, exit_code=1)
+
+    async def _with_slurm(self, ask: Any) -> None:  # noqa: ANN401 - any call
+        for pause in _pauses():
+            try:
+                await asyncio.to_thread(ask)
+            except ClusterFault:
+                await asyncio.sleep(pause)
+                continue
+            except SlurmK8sError as fault:
+                logger.error(f"job {self.job_id}: {fault}")
+            return
+
+    # Death: nothing is left on the node, and the bundle is owed.
+
+    async def finish(self) -> None:
+        """Stop the work, kill and remove the pod, keep what the bundle needs. Safe to do twice."""
+        async with self._finishing:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            record = self._store.load(self.job_id)
+            if record is None:
+                self._store.forget(self.job_id)
+                return
+            state, cut_short = await self._stop_body()
+            code = self._places.meeting.read_exit()
+            await self._backend.delete(self._pod)
+            record = replace(
+                record,
+                exit_code=code if code is not None else (state.exit_code if state else None),
+                reported=code is not None,
+                cut_short=cut_short,
+                problem=self._places.meeting.read_problem(),
+                out_of_memory=record.out_of_memory
+                or bool(state and state.out_of_memory)
+                or self._places.meeting.out_of_memory.exists(),
+                body_started=_modified(self._places.meeting.shell),
+                ended=_modified(self._places.meeting.exit) or time.time(),
+            )
+            self._store.owe(record)
+            await asyncio.to_thread(meeting.clear, self._places)
+            for queue in self.listeners:
+                queue.put_nowait({"stage": "gone", "exit_code": record.exit_code or 1})
+
+    async def _stop_body(self) -> tuple[PodState | None, bool]:
+        """Give a body that still runs its grace; slurmk8s-run has passed SIGTERM on, unless it was killed itself."""
+        state = await self._backend.find(self._pod)
+        if state is None or not state.running:
+            return state, False
+        exited = self._places.meeting.read_exit() is not None
+        cut_short = not exited and not self._places.meeting.terminated.exists()
+        if cut_short:
+            await self._backend.terminate(self._pod)
+        grace = 2.0 if exited else self._config.agent.kill_grace_seconds
+        try:
+            async with asyncio.timeout(grace):
+                return await self._backend.wait(self._pod), cut_short
+        except TimeoutError:
+            logger.info(f"job {self.job_id}: still running after {grace:g} s of grace; killed")
+            return await self._backend.find(self._pod), cut_short
+
+    async def close(self) -> None:
+        """The agent stops: leave the pod as it is."""
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task
+
+
+def _modified(path: Path) -> float | None:
+    """When a file of the hand-over folder was written; the user may have put anything there."""
+    try:
+        return min(path.lstat().st_mtime, time.time())
+    except OSError:
+        return None
+
+
+def _pauses() -> Any:  # noqa: ANN401 - an endless generator of numbers
+    yield from RETRY_SECONDS
+    while True:
+        yield RETRY_SECONDS[-1]

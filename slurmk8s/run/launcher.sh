@@ -1,0 +1,96 @@
+#!/bin/sh
+# PID 1 of a job's pod, in whatever image the person chose: nothing but a POSIX sh may be assumed, so only builtins are
+# used (no sleep, mv or cat). It waits for slurmk8s-run's hand-over, runs the body with stdout and stderr straight to the
+# results folder, and leaves the exit code in the hand-over folder.
+#
+# The body runs in the foreground: a background job of a shell without job control ignores SIGINT and SIGQUIT for ever.
+# So PID 1 cannot trap while it waits (and as PID 1 it ignores what it does not trap); signals come by a fifo instead, to
+# a helper that passes them on to every process (`kill -1` spares only PID 1 and the caller, so the helper cannot stop
+# or kill itself).
+
+handover=/slurmk8s/handover
+
+# Opening a fifo blocks until the other side opens it too: the wait costs nothing and ends at once.
+read -r _ <"$handover/go"
+# Variables as `export NAME='value'`, then `set -- interpreter [argument] script arguments…`; quoted by slurmk8s-run.
+. "$handover/command"
+
+exec >>"$SLURMK8S_RESULTS/stdout.log" 2>>"$SLURMK8S_RESULTS/stderr.log"
+
+# What only we can know about the end of the job goes to a file of its own, for the summary; people see it on stderr.
+problem() {
+	echo "slurmk8s: $1" >&2
+	echo "$1" >"$handover/problem"
+	echo "$2" >"$handover/exit"
+	exit "$2"
+}
+
+# Is this program in the image? A name is searched on PATH, a path must be executable.
+has() {
+	case $1 in
+	/*) [ -x "$1" ] ;;
+	*) command -v "$1" >/dev/null 2>&1 ;;
+	esac
+}
+
+cd "$SLURMK8S_WORKDIR" 2>/dev/null ||
+	problem "The working folder $SLURMK8S_WORKDIR cannot be entered in the container: use /workspace or a folder that exists there." 1
+
+interpreter=$1
+shift
+case $interpreter in
+/usr/bin/env | /bin/env)
+	# The program that env shall find: the first word that is neither an option nor an assignment.
+	wanted=
+	for word in $1; do
+		case $word in
+		-* | *=*) ;;
+		*) wanted=$word && break ;;
+		esac
+	done
+	;;
+*) wanted=$interpreter ;;
+esac
+if ! has "$wanted"; then
+	case $wanted in
+	bash | /bin/bash | /usr/bin/bash)
+		echo "slurmk8s: this image has no bash; its sh runs the script instead" >&2
+		[ "$wanted" = "$interpreter" ] || shift
+		interpreter=/bin/sh
+		# Login and long options are bash's own; what sh knows too (-e, -x) is kept.
+		case $1 in
+		-l | --*) shift ;;
+		esac
+		;;
+	*) problem "The image has no $wanted, which the script's first line asks for: use an image that has it, or change the line." 127 ;;
+	esac
+elif ! has "$interpreter"; then
+	problem "The image has no $interpreter, which the script's first line asks for: use an image that has it, or change the line." 127
+fi
+
+(
+	trap '' HUP INT QUIT TERM USR1 USR2 ALRM CONT TSTP TTIN TTOU PIPE
+	exec 3<>"$handover/signals" >/dev/null 2>&1
+	while read -r whom signal <&3; do
+		case $signal in *[!A-Z0-9]*) continue ;; esac
+		case $whom in
+		all) kill -s "$signal" -- -1 ;; # dash takes a bare -1 for an option
+		shell) read -r shell <"$handover/shell" && kill -s "$signal" "$shell" ;;
+		esac
+	done
+) &
+
+# The inner sh puts down its own pid, which becomes the body's: `--signal=B:` is for that process alone.
+/bin/sh -c 'echo $$ >"$0" && exec "$@"' "$handover/shell" "$interpreter" "$@"
+status=$?
+
+# A process that the kernel killed for memory looks like any other that was killed; the container's own cgroup knows
+# (version 2, then version 1).
+for counters in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+	[ -r "$counters" ] || continue
+	while read -r key count; do
+		case $key,$count in oom_kill,[1-9]*) echo "$count" >"$handover/out_of_memory" ;; esac
+	done <"$counters"
+done
+echo "$status" >"$handover/exit"
+exit "$status"
