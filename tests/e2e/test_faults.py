@@ -1,0 +1,168 @@
+"""Kill -9 of any part at any point: no result is lost, no pod is left, nothing is submitted twice."""
+
+import os
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_journey import ALPINE, body
+from test_many import HOLD, go, read
+
+
+def processes(cluster: Any, pattern: str) -> list[int]:
+    """Processes of this cluster whose command line matches, as the host counts."""
+    namespace = os.readlink(f"/proc/{cluster.daemon('slurmctld')}/ns/pid")
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            if os.readlink(entry / "ns/pid") == namespace and re.search(pattern, command):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_an_agent_killed_while_the_body_runs_changes_nothing(cluster: Any) -> None:
+    job_id = cluster.sbatch(body(f"echo start\n{HOLD}\necho end\nexit 5"), "--nodelist=node1")
+    cluster.wait_for(lambda: "start" in read(cluster, job_id), "the body", 60)
+    old = cluster.kill("agent-node1")
+    cluster.restarted("agent-node1", old)
+    go(cluster, job_id)
+    fields = cluster.wait(job_id)
+    summary = cluster.summary(job_id)
+    assert fields["ExitCode"] == "5:0"
+    assert (summary["exit_code"], cluster.stdout(job_id)) == (5, "start\nend\n")
+    assert summary["cause"] == "The body ended with exit code 5."
+    assert cluster.pods() == []
+
+
+def test_an_agent_that_is_away_when_the_body_ends_still_delivers(cluster: Any) -> None:
+    """The Epilog waits for the agent: stopped for a while, then killed."""
+    job_id = cluster.sbatch(body(f"echo start\n{HOLD}\necho end"), "--nodelist=node1")
+    cluster.wait_for(lambda: "start" in read(cluster, job_id), "the body", 60)
+    pid = cluster.kill("agent-node1", signal.SIGSTOP)
+    go(cluster, job_id)
+    cluster.wait_for(lambda: read(cluster, job_id) == "start\nend\n", "the body's end")
+    cluster.wait_for(lambda: cluster.state(job_id) == "COMPLETING", "the Epilog waiting")
+    os.kill(pid, signal.SIGKILL)
+    cluster.restarted("agent-node1", pid)
+    assert cluster.wait(job_id)["JobState"] == "COMPLETED"
+    assert cluster.summary(job_id)["state"] == "completed"
+    assert cluster.pods() == []
+    assert set(cluster.nodes().values()) == {"idle"}
+
+
+@pytest.mark.parametrize("moment", range(6))
+def test_an_agent_killed_at_any_moment_of_the_start_makes_one_pod(cluster: Any, moment: int) -> None:
+    """Killed a little later each time, from before the hint to after the pod is there."""
+    text = "echo started >> /workspace/starts; echo $SLURM_JOB_ID"
+    job_id = cluster.sbatch(
+        body(text, image=ALPINE, directives="#K8S_WORKDIR=/workspace"), "--nodelist=node1", "--hold"
+    )
+    cluster.run("scontrol", "release", str(job_id))
+    signs: list[Callable[[], bool]] = [
+        lambda: True,
+        (cluster.layout.folder / "state" / "node1" / "hints" / str(job_id)).exists,
+        (cluster.layout.folder / "state" / "node1" / "jobs" / f"{job_id}.json").exists,
+        cluster.results(job_id).exists,
+        (cluster.results(job_id) / "outputs").exists,
+        (cluster.results(job_id) / "outputs" / "starts").exists,
+    ]
+    cluster.wait_for(lambda: signs[moment]() or ended(cluster, job_id), "the moment to kill")
+    old = cluster.kill("agent-node1")
+    cluster.restarted("agent-node1", old)
+    assert cluster.wait(job_id)["JobState"] == "COMPLETED"
+    assert cluster.summary(job_id)["state"] == "completed"
+    assert cluster.stdout(job_id) == f"{job_id}\n"
+    assert (cluster.results(job_id) / "outputs" / "starts").read_text() == "started\n"
+    assert cluster.pods() == []
+
+
+def ended(cluster: Any, job_id: int) -> bool:
+    return cluster.state(job_id) in ("COMPLETED", "FAILED")
+
+
+def test_an_agent_killed_while_it_writes_the_bundle_finishes_it_later(cluster: Any) -> None:
+    job_id = cluster.sbatch(
+        body("for i in $(seq 400); do head -c 1000 /dev/zero > f$i; done", directives="#K8S_WORKDIR=/workspace"),
+        "--nodelist=node1",
+    )
+    debts = cluster.layout.folder / "state" / "node1" / "owed"
+    cluster.wait_for(lambda: list(debts.glob(f"{job_id}.*")), "the debt", 60)
+    old = cluster.kill("agent-node1")
+    cluster.restarted("agent-node1", old)
+    summary = cluster.summary(job_id)
+    assert summary["outputs"]["files"] == 400
+    assert cluster.run("slurmk8s", "verify", str(job_id)).returncode == 0
+
+
+@pytest.mark.parametrize("which", ["--step", "batch"])
+def test_slurmk8s_run_killed_ends_the_job_and_leaves_no_pod(cluster: Any, which: str) -> None:
+    job_id = cluster.sbatch(body("echo start; sleep 300"), "--no-requeue")
+    cluster.wait_for(lambda: "start" in read(cluster, job_id), "the body", 60)
+    steps = set(processes(cluster, rf"-m slurmk8s\.run .*--step .*job0*{job_id}/"))
+    batch = set(processes(cluster, rf"-m slurmk8s\.run .*job0*{job_id}/")) - steps
+    batch -= set(processes(cluster, r"^srun|/srun "))
+    chosen = steps if which == "--step" else batch
+    chosen -= set(processes(cluster, r"/srun "))
+    assert chosen
+    for pid in chosen:
+        os.kill(pid, signal.SIGKILL)
+    fields = cluster.wait(job_id)
+    assert fields["JobState"] == "FAILED"
+    assert cluster.pods() == []
+    summary = cluster.summary(job_id)
+    assert summary["state"] == "failed"
+    assert "slurmk8s-run was killed" in summary["cause"]
+    cluster.wait_for(lambda: set(cluster.nodes().values()) == {"idle"}, "idle nodes")
+
+
+def test_a_watcher_killed_again_and_again_submits_each_drop_once(cluster: Any) -> None:
+    names = [f"drop-{number}.sh" for number in range(8)]
+    for name in names:
+        cluster.drop(name, body(f"echo {name}", image=ALPINE, directives=f"#SBATCH --job-name={name}"))
+        old = cluster.kill("watch")
+        cluster.restarted("watch", old)
+    jobs = [cluster.dropped_job(name, 90) for name in names]
+    for name, job_id in zip(names, jobs, strict=True):
+        assert cluster.wait(job_id)["JobState"] == "COMPLETED"
+        assert cluster.stdout(job_id) == f"{name}\n"
+    shown = cluster.run("squeue", "--noheader", "--states=all", "--format=%j").stdout.split()
+    assert {name: shown.count(name) for name in names} == dict.fromkeys(names, 1)
+
+
+def test_a_restarted_slurmctld_does_not_disturb_a_running_job(cluster: Any) -> None:
+    job_id = cluster.sbatch(body(f"echo start\n{HOLD}\necho end"))
+    cluster.wait_for(lambda: "start" in read(cluster, job_id), "the body", 60)
+    # SIGTERM: killed hard, slurmctld itself forgets the jobs of the last seconds.
+    old = cluster.kill("slurmctld", signal.SIGTERM)
+    cluster.restarted("slurmctld", old)
+    cluster.wait_for(lambda: cluster.state(job_id) == "RUNNING", "Slurm's answer", 60)
+    go(cluster, job_id)
+    assert cluster.wait(job_id, 90)["JobState"] == "COMPLETED"
+    assert cluster.stdout(job_id) == "start\nend\n"
+
+
+def test_a_pod_without_a_job_is_reaped_and_a_stranger_is_not(cluster: Any) -> None:
+    """slurmd is killed hard, so that no Epilog runs before the job is given up; the reaper is the net."""
+    manifest = """
+apiVersion: v1
+kind: Pod
+metadata:
+  name: NAME
+  labels: {app: slurm-job, job-id: "999999", slurmk8s/cluster: CLUSTER, slurmk8s/node: node1, slurmk8s/attempt: "0"}
+spec:
+  restartPolicy: Never
+  containers: [{name: job, image: IMAGE, command: ["sleep", "1000"]}]
+"""
+    ours = manifest.replace("NAME", "slurm-job-999999").replace("CLUSTER", cluster.layout.cluster)
+    strange = manifest.replace("NAME", "stranger").replace("CLUSTER", "another-cluster")
+    for text in (ours, strange):
+        play = text.replace("IMAGE", ALPINE)
+        cluster.run("podman", "kube", "play", "--network=none", "-", user="root", inside=True, input=play)
+    cluster.wait_for(lambda: cluster.pods() == ["stranger"], "the reaper", 120)
+    cluster.podman("pod", "rm", "--force", "--time=0", "stranger")

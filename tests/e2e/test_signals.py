@@ -1,0 +1,132 @@
+"""Each way that Slurm ends, warns or stops a job reaches every process in the container; the summary says which."""
+
+import time
+from typing import Any
+
+import pytest
+from test_journey import body
+
+# A Python child of the body's shell, which writes down each signal it gets and goes on.
+CHILD = r"""
+cat > /tmp/child.py <<'P'
+import signal, sys, time
+def hear(number, _):
+    print("child", signal.Signals(number).name, flush=True)
+for name in ("USR1", "USR2", "INT", "TERM", "HUP", "CONT"):
+    signal.signal(getattr(signal, "SIG" + name), hear)
+print("child up", flush=True)
+beat = 0
+while True:
+    time.sleep(0.05)
+    beat += 1
+    if beat % 4 == 0:
+        with open("/workspace/beat", "w") as f:
+            f.write(str(beat))
+P
+trap 'echo shell USR1' USR1
+trap 'echo shell USR2' USR2
+trap 'echo shell TERM' TERM
+python3 /tmp/child.py &
+child=$!
+until wait $child; do kill -0 $child 2>/dev/null || break; done
+"""
+
+
+def start(cluster: Any, *options: str) -> int:
+    job_id = cluster.sbatch(body(CHILD, directives="#K8S_WORKDIR=/workspace"), *options)
+    cluster.wait_for(lambda: log(cluster, job_id) and "child up" in log(cluster, job_id), "the child", 60)
+    return int(job_id)
+
+
+def log(cluster: Any, job_id: int) -> str:
+    path = cluster.results(job_id) / "stdout.log"
+    return path.read_text() if path.exists() else ""
+
+
+def nothing_left(cluster: Any) -> None:
+    cluster.wait_for(lambda: set(cluster.nodes().values()) == {"idle"}, "idle nodes", 60)
+    assert cluster.pods() == []
+
+
+@pytest.mark.parametrize("name", ["USR2", "HUP", "INT"])
+def test_scancel_s_reaches_every_process(cluster: Any, name: str) -> None:
+    job_id = start(cluster)
+    cluster.run("scancel", "-s", name, str(job_id))
+    cluster.wait_for(lambda: f"child SIG{name}" in log(cluster, job_id), f"SIG{name} in the child")
+    if name == "USR2":
+        cluster.wait_for(lambda: "shell USR2" in log(cluster, job_id), "SIGUSR2 in the shell")
+    cluster.run("scancel", "-s", "KILL", str(job_id))
+    cluster.wait(job_id)
+    nothing_left(cluster)
+
+
+def test_a_signal_for_the_batch_script_reaches_the_bodys_shell_alone(cluster: Any) -> None:
+    job_id = start(cluster)
+    cluster.run("scancel", "--batch", "-s", "USR1", str(job_id))
+    cluster.wait_for(lambda: "shell USR1" in log(cluster, job_id), "SIGUSR1 in the shell")
+    cluster.run("scancel", "-s", "USR2", str(job_id))  # a later signal has arrived, so an earlier one would have too
+    cluster.wait_for(lambda: "child SIGUSR2" in log(cluster, job_id), "SIGUSR2 in the child")
+    assert "child SIGUSR1" not in log(cluster, job_id)
+    cluster.run("scancel", str(job_id))
+    cluster.wait(job_id)
+
+
+def test_scancel_ends_the_job_with_sigterm_and_the_summary_says_so(cluster: Any) -> None:
+    job_id = start(cluster)
+    cluster.run("scancel", str(job_id))
+    cluster.wait_for(lambda: "child SIGTERM" in log(cluster, job_id), "SIGTERM in the child")
+    fields = cluster.wait(job_id, 90)
+    assert fields["JobState"] == "CANCELLED"
+    summary = cluster.summary(job_id)
+    assert summary["state"] == "cancelled"
+    assert "scancel" in summary["cause"]
+    assert log(cluster, job_id).count("child SIGTERM") == 1
+    nothing_left(cluster)
+
+
+def test_a_body_that_ends_on_sigterm_ends_the_job_at_once(cluster: Any) -> None:
+    job_id = cluster.sbatch(body("trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.1; done"))
+    cluster.wait_for(lambda: "up" in log(cluster, job_id), "the body", 60)
+    cluster.run("scancel", str(job_id))
+    cluster.wait(job_id, 20)
+    summary = cluster.summary(job_id)
+    assert log(cluster, job_id) == "up\nbye\n"
+    assert (summary["state"], summary["exit_code"]) == ("cancelled", 3)
+
+
+def test_the_time_limit_ends_the_job_and_a_signal_before_it_warns_the_body(cluster: Any) -> None:
+    # Slurm counts in minutes and checks every 30 s: the warning comes 50 to 60 s before the end.
+    job_id = start(cluster, "--time=00:01:00", "--signal=USR1@50")
+    cluster.wait_for(lambda: "child SIGUSR1" in log(cluster, job_id), "the warning", 90)
+    cluster.wait_for(lambda: "child SIGTERM" in log(cluster, job_id), "the end", 150)
+    fields = cluster.wait(job_id, 90)
+    summary = cluster.summary(job_id)
+    assert fields["JobState"] == "TIMEOUT"
+    assert summary["state"] == "timeout"
+    assert "time limit" in summary["cause"]
+    assert "--time" in summary["cause"]
+    nothing_left(cluster)
+
+
+def test_suspend_stops_every_process_and_resume_goes_on(cluster: Any) -> None:
+    job_id = start(cluster)
+    beat = cluster.results(job_id) / "outputs" / "beat"
+    cluster.wait_for(beat.exists, "a heartbeat")
+    cluster.run("scontrol", "suspend", str(job_id), user="root")
+    cluster.wait_state(job_id, "SUSPENDED")
+
+    def still() -> bool:
+        before = beat.read_text()
+        deadline = time.monotonic() + 1
+        while time.monotonic() < deadline:
+            if beat.read_text() != before:
+                return False
+        return True
+
+    cluster.wait_for(still, "no heartbeat while suspended", 20)
+    stopped_at = beat.read_text()
+    cluster.run("scontrol", "resume", str(job_id), user="root")
+    cluster.wait_for(lambda: beat.read_text() != stopped_at, "the heartbeat again")
+    cluster.run("scancel", "-s", "KILL", str(job_id))
+    cluster.wait(job_id)
+    nothing_left(cluster)
