@@ -119,6 +119,9 @@ class Agent(Section):
     kill_grace_seconds: float = Field(5.0, ge=0)
     """Time between SIGTERM and SIGKILL when a pod must go. Unit: seconds. Default 5; keep it at least 5 below
     Slurm's KillWait (30)."""
+    reap_seconds: float = Field(30.0, gt=0)
+    """Time between two looks for pods whose job is over; what is found in two looks running is removed. Unit: seconds.
+    Default 30: it is only the net below the Epilog."""
     attempts: int = Field(3, ge=1)
     """How often a job is started when the cluster is at fault (registry down, agent away) before it ends with that
     reason. Default 3: Slurm waits about two minutes between attempts."""

@@ -19,8 +19,6 @@ from slurmk8s.pod.backend import Backend
 from slurmk8s.rendezvous import Rendezvous
 from slurmk8s.slurm.client import Slurm
 
-SECONDS_BETWEEN_ROUNDS = 30.0
-
 
 class Reaper:
     """Compares what is on the node with what Slurm says lives."""
@@ -52,7 +50,7 @@ class Reaper:
                 self._suspects.clear()
             except Exception:  # noqa: BLE001 - the net must stay up
                 logger.exception("the reaper failed")
-            await asyncio.sleep(SECONDS_BETWEEN_ROUNDS)
+            await asyncio.sleep(self._config.agent.reap_seconds)
 
     async def round(self) -> None:
         """One comparison; whatever was abandoned in the last one too goes now."""

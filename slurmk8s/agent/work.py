@@ -16,18 +16,16 @@ from loguru import logger
 
 from slurmk8s.agent import blueprint, meeting, person
 from slurmk8s.agent.record import Record, Store
+from slurmk8s.agent.request import record_of
 from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SlurmK8sError
-from slurmk8s.jobfile import pod_request
 from slurmk8s.mountpoint import is_mountpoint
 from slurmk8s.pod import labels
 from slurmk8s.pod.backend import Backend, PodState
-from slurmk8s.rendezvous import Rendezvous
-from slurmk8s.site import site_of
-from slurmk8s.slurm import stamp
+from slurmk8s.rendezvous import Rendezvous, exists
 from slurmk8s.slurm.client import Job, Slurm
 
-ALIVE = ("RUNNING", "CONFIGURING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING")
+ALIVE = ("RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING")
 RETRY_SECONDS = (1, 2, 4, 8, 15)
 """Pauses while something shared does not answer; the last one repeats."""
 
@@ -76,9 +74,14 @@ class Work:
     async def _live(self) -> None:
         record = self._store.load(self.job_id)
         try:
-            job = await self._job()
-            if record is None or record.attempt != job.restarts:
-                record = self._store.save(self._record_of(job))
+            if record is None or not record.made:
+                job = await self._job()
+                if job is None:
+                    if record is None:
+                        raise PersonFault(f"Slurm does not run job {self.job_id} on {self._node}.")
+                    return  # it is over already; the Epilog or the reaper comes
+                if record is None or record.attempt != job.restarts:
+                    record = self._store.save(record_of(job, self._node, self._config))
             if record.failure is None:
                 record = await self._make(record)
                 await self._watch(record)
@@ -92,8 +95,8 @@ class Work:
             sentence = f"slurmk8s itself failed ({type(error).__name__}: {error}); see {log} on {self._node}."
             await self._fail(record, SlurmK8sError(sentence))
 
-    async def _job(self) -> Job:
-        """The job as slurmctld knows it; waits while slurmctld does not answer."""
+    async def _job(self) -> Job | None:
+        """The job as slurmctld knows it, None if it does not run here; waits while slurmctld does not answer."""
         for pause in _pauses():
             try:
                 job = await asyncio.to_thread(self._slurm.job, self.job_id)
@@ -101,52 +104,9 @@ class Work:
                 self._tell("note", sentence=f"{fault} Waiting for it.")
                 await asyncio.sleep(pause)
                 continue
-            if job is None or job.state not in ALIVE or self._node not in job.nodes:
-                raise PersonFault(f"Slurm does not run job {self.job_id} on {self._node}.")
-            return job
+            alive = job is not None and job.state in ALIVE and not job.completing and self._node in job.nodes
+            return job if alive else None
         raise AssertionError("unreachable")
-
-    def _record_of(self, job: Job) -> Record:
-        """All that is known before anything is made. Policy is checked here: plain sbatch passes no other check."""
-        try:
-            lines = stamp.decode(job.admin_comment)
-        except ValueError as error:
-            raise PersonFault(f"The job's stamp cannot be read ({error}).", "Submit the job again.") from None
-        if not lines:
-            raise PersonFault(
-                f"Job {self.job_id} is not a container job: it has no stamp.",
-                "Ask your administrator whether job_submit.lua is installed.",
-            )
-        account = person.account(job.uid)
-        dropped = stamp.key_of(job.comment) is not None and job.work_folder == str(self._config.nas.results_folder)
-        request = pod_request(lines, site_of(self._config), job.partition, None if dropped else job.work_folder)
-        in_array = job.array_job_id is not None and job.array_task_id is not None
-        return Record(
-            job_id=job.job_id,
-            attempt=job.restarts,
-            name=job.name,
-            user=account.pw_name,
-            uid=job.uid,
-            gid=job.gid,
-            groups=tuple(sorted(set(os.getgrouplist(account.pw_name, job.gid)))),
-            account=job.account,
-            partition=job.partition,
-            nodes=job.nodes,
-            array=(job.array_job_id or 0, job.array_task_id or 0) if in_array else None,
-            may_requeue=job.requeue,
-            time_limit=job.time_limit,
-            cpus=job.cpus.get(self._node, 1),
-            memory_mb=job.memory_mb.get(self._node, 0),
-            gpus=job.gpus.get(self._node, ()),
-            image=request.image,
-            workdir=request.workdir,
-            script=request.script,
-            priority=request.priority,
-            shm_bytes=request.shm_bytes,
-            mounts=request.mounts,
-            submitted=job.submitted,
-            started=job.started,
-        )
 
     async def _make(self, record: Record) -> Record:
         """Results folder, rendezvous, image, pod; each step can be done again."""
@@ -220,7 +180,7 @@ class Work:
     async def _watch(self, record: Record) -> None:
         state = await self._backend.wait(self._pod)
         code = self._places.meeting.read_exit()
-        if code is None and state is not None and not self._places.meeting.shell.exists():
+        if code is None and state is not None and not exists(self._places.meeting.shell):
             raise await self._backend.start_fault(self._pod, record.image)
         if code is None:
             code = state.exit_code if state and state.exit_code is not None else 137
@@ -290,7 +250,7 @@ class Work:
                 problem=self._places.meeting.read_problem(),
                 out_of_memory=record.out_of_memory
                 or bool(state and state.out_of_memory)
-                or self._places.meeting.out_of_memory.exists(),
+                or exists(self._places.meeting.out_of_memory),
                 body_started=_modified(self._places.meeting.shell),
                 ended=_modified(self._places.meeting.exit) or time.time(),
             )
@@ -305,7 +265,7 @@ class Work:
         if state is None or not state.running:
             return state, False
         exited = self._places.meeting.read_exit() is not None
-        cut_short = not exited and not self._places.meeting.terminated.exists()
+        cut_short = not exited and not exists(self._places.meeting.terminated)
         if cut_short:
             await self._backend.terminate(self._pod)
         grace = 2.0 if exited else self._config.agent.kill_grace_seconds

@@ -57,7 +57,10 @@ def running(**plan: Any) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def _cluster() -> Iterator[Cluster]:
-    with running(nodes=2, gpus=2, test_image=True) as cluster:
+    # What Slurm and we wait for by default is right for nights of training, not for tests.
+    patience = {"KillWait": "10"}
+    ours = {"agent.kill_grace_seconds": 3, "agent.reap_seconds": 3}
+    with running(nodes=2, gpus=2, test_image=True, slurm_overrides=patience, config_overrides=ours) as cluster:
         yield cluster
 
 

@@ -122,7 +122,7 @@ def test_slurmk8s_run_killed_ends_the_job_and_leaves_no_pod(cluster: Any, which:
 
 
 def test_a_watcher_killed_again_and_again_submits_each_drop_once(cluster: Any) -> None:
-    names = [f"drop-{number}.sh" for number in range(8)]
+    names = [f"drop-{number}.sh" for number in range(5)]
     for name in names:
         cluster.drop(name, body(f"echo {name}", image=ALPINE, directives=f"#SBATCH --job-name={name}"))
         old = cluster.kill("watch")

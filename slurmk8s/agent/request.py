@@ -1,0 +1,56 @@
+"""What a job asks of this node, before anything is made: from Slurm's own words to a record."""
+
+import os
+
+from slurmk8s.agent import person
+from slurmk8s.agent.record import Record
+from slurmk8s.config import Config
+from slurmk8s.errors import PersonFault
+from slurmk8s.jobfile import pod_request
+from slurmk8s.site import site_of
+from slurmk8s.slurm import stamp
+from slurmk8s.slurm.client import Job
+
+
+def record_of(job: Job, node: str, config: Config) -> Record:
+    """The job's record. Policy is checked here: a job by plain sbatch has passed no other check of ours."""
+    try:
+        lines = stamp.decode(job.admin_comment)
+    except ValueError as error:
+        raise PersonFault(f"The job's stamp cannot be read ({error}).", "Submit the job again.") from None
+    if not lines:
+        raise PersonFault(
+            f"Job {job.job_id} is not a container job: it has no stamp.",
+            "Ask your administrator whether job_submit.lua is installed.",
+        )
+    account = person.account(job.uid)
+    # A dropped file has no folder of its own; the watcher submits it from where Slurm can open its default output.
+    dropped = stamp.key_of(job.comment) is not None and job.work_folder == str(config.nas.results_folder)
+    request = pod_request(lines, site_of(config), job.partition, None if dropped else job.work_folder)
+    in_array = job.array_job_id is not None and job.array_task_id is not None
+    return Record(
+        job_id=job.job_id,
+        attempt=job.restarts,
+        name=job.name,
+        user=account.pw_name,
+        uid=job.uid,
+        gid=job.gid,
+        groups=tuple(sorted(set(os.getgrouplist(account.pw_name, job.gid)))),
+        account=job.account,
+        partition=job.partition,
+        nodes=job.nodes,
+        array=(job.array_job_id or 0, job.array_task_id or 0) if in_array else None,
+        may_requeue=job.requeue,
+        time_limit=job.time_limit,
+        cpus=job.cpus.get(node, 1),
+        memory_mb=job.memory_mb.get(node, 0),
+        gpus=job.gpus.get(node, ()),
+        image=request.image,
+        workdir=request.workdir,
+        script=request.script,
+        priority=request.priority,
+        shm_bytes=request.shm_bytes,
+        mounts=request.mounts,
+        submitted=job.submitted,
+        started=job.started,
+    )
