@@ -13,13 +13,14 @@ NEEDS := slurmctld slurmd slurm-client slurm-wlm-basic-plugins slurm-wlm-plugins
 	podman conmon runc catatonit containernetworking-plugins iptables iproute2 docker-registry \
 	busybox-static debootstrap bindfs fuse3 python3-venv util-linux
 
-.PHONY: help deps venv demo test lint types contracts unit real bench lock clean
+.PHONY: help deps venv demo test lint types contracts unit real bench docs lock clean
 
 help:
 	@echo 'make demo    a job file travels from a NAS folder through Slurm into a container and back (KEEP=1 leaves it up)'
 	@echo 'make test    lint, types, contracts, unit tests, then real Slurm and real podman'
 	@echo 'make venv    $(VENV) with the project installed      make deps    the Debian packages that are missing'
 	@echo 'make lint    ruff, mypy, import contracts           make bench   measurements'
+	@echo 'make docs    write docs/commands.md and docs/configuration.md anew'
 	@echo 'make lock    resolve the dependencies anew          make clean   remove what was made here'
 
 # Where systemd runs, Debian starts the daemons it installs: munge then runs, slurmctld and slurmd refuse to without
@@ -65,12 +66,17 @@ unit: venv
 	$(call timed,unit tests,$(PYTEST) -q -n auto tests/unit)
 
 real: deps venv
-	$(call timed,real Slurm,$(SUDO) $(PYTEST) tests/slurm)
-	$(call timed,real podman,$(SUDO) $(PYTEST) tests/podman)
-	$(call timed,the whole journey,$(SUDO) $(PYTEST) --durations=10 tests/e2e)
+	$(call timed,real Slurm,$(SUDO) $(PYTEST) -q -n 2 --dist loadfile tests/slurm)
+	$(call timed,real podman,$(SUDO) $(PYTEST) -q tests/podman)
+	$(call timed,the whole journey,$(SUDO) $(PYTEST) -q -n 2 --dist loadfile --durations=10 tests/e2e)
 
 bench: deps venv
 	@for script in bench/bench_*.py; do echo "== $$script"; $(SUDO) env PYTHONSAFEPATH=1 $(VENV)/bin/python $$script || exit 1; done
+
+# These two pages are made from the program itself; a unit test tells when they are old.
+docs: venv
+	@umask 022; export PYTHONSAFEPATH=1; $(VENV)/bin/python -m slurmk8s.cli.docs >docs/.commands.tmp && mv docs/.commands.tmp docs/commands.md
+	@umask 022; export PYTHONSAFEPATH=1; $(VENV)/bin/python -m slurmk8s config docs >docs/.configuration.tmp && mv docs/.configuration.tmp docs/configuration.md
 
 # The first file is what a site installs; the second adds what tests and the build need, at the same versions.
 lock: $(VENV)/.dependencies

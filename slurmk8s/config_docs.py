@@ -9,6 +9,26 @@ from pydantic.fields import FieldInfo
 
 from slurmk8s.config import DEFAULT_PATH, Config, Mount, Partition
 
+EXAMPLE = """\
+cluster = "lab"
+
+[images]
+registry = "nas-hub.local:5407"
+allowed = ["nas-hub.local:5407/"]
+
+[intake]
+language = "ko"
+
+[partitions.gpu]
+image = "nas-hub.local:5407/pytorch:2.0-cuda11.8"
+
+[mounts.datasets]
+source = "/mnt/datasets"
+target = "/mnt/datasets"
+read_only = true
+require_mountpoint = true
+"""
+
 _WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", Path: "path"}
 
 
@@ -18,7 +38,12 @@ def page() -> str:
         "# Configuration",
         "",
         f"One TOML file, `{DEFAULT_PATH}` (or the one that `SLURMK8S_CONFIG` names). Every key has a default;",
-        "an unknown key is an error. This page is made by `slurmk8s config docs`.",
+        "an unknown key is an error. `slurmk8s config check` tells whether the file is right, `slurmk8s config show`",
+        "what is in force. This page is made by `slurmk8s config docs`.",
+        "",
+        "An example:",
+        "",
+        f"```toml\n{EXAMPLE}```",
         "",
     ]
     tables: list[tuple[str, type[BaseModel]]] = []
