@@ -3,7 +3,8 @@
 # the others it returns when the agent has confirmed that the containers are dead and the pod is gone: the next job must
 # not meet a busy GPU. If that cannot be confirmed in time it fails, and Slurm drains the node with the log's reason.
 python=/opt/slurmk8s/bin/python
-hooks=/opt/slurmk8s/lib/python3/site-packages/slurmk8s/hooks
+set -- /opt/slurmk8s/lib/python3*/site-packages/slurmk8s/hooks # the folder's name holds Python's version
+hooks=$1
 run_folder=/run/slurmk8s
 state_folder=/var/lib/slurmk8s
 log_folder=/var/log/slurm-k8s

@@ -4,7 +4,8 @@
 # still starts the job. It never waits and never fails: a failing Prolog drains the node, and a waiting one cannot be
 # cancelled. Whatever goes wrong here, slurmk8s-run asks the agent again.
 python=/opt/slurmk8s/bin/python
-hooks=/opt/slurmk8s/lib/python3/site-packages/slurmk8s/hooks
+set -- /opt/slurmk8s/lib/python3*/site-packages/slurmk8s/hooks # the folder's name holds Python's version
+hooks=$1
 run_folder=/run/slurmk8s
 state_folder=/var/lib/slurmk8s
 log_folder=/var/log/slurm-k8s

@@ -21,8 +21,7 @@ SMALLEST_SHM = 64 << 20
 
 def pod(config: Config, node: str, record: Record, places: Places, home: str, results: Path) -> Pod:
     """The manifest's values."""
-    rank = record.nodes.index(node) if node in record.nodes else 0
-    name = labels.pod_name(record.job_id, rank)
+    name = labels.pod_name(record.job_id, record.rank(node))
     resources = {"cpu": str(record.cpus)}
     if record.memory_mb:
         resources["memory"] = f"{record.memory_mb}Mi"

@@ -14,6 +14,8 @@ _BY_SLURM = {
     "NODE_FAIL": ("node_fail", "node", "The node failed while the job ran."),
     "PREEMPTED": ("preempted", "none", "Pre-empted by a job of higher priority."),
 }
+# The batch script was never started: slurmstepd could not open --output or --error.
+_NO_OUTPUT_FILE = "0:53"
 _WAITING = ("PENDING", "REQUEUED", "CONFIGURING", "REQUEUE_HOLD", "SPECIAL_EXIT")
 
 
@@ -38,6 +40,9 @@ def of(record: Record, job: Job | None) -> Ending:
     again = slurm_state is not None and (
         (restarts is not None and restarts > record.attempt) or slurm_state in _WAITING
     )
+    if job is not None and job.exit_code == _NO_OUTPUT_FILE and not again:
+        cause = f"Slurm could not open the job's output file {job.stdout}: name one that {record.user} can write."
+        return Ending("failed", code, None, cause, "person")
     if record.failure and not again:
         return Ending("failed", code, None, record.failure, record.fault)
     if again:

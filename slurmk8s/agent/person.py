@@ -3,6 +3,7 @@
 import asyncio
 import json
 import pwd
+import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from slurmk8s.agent.record import Record
 from slurmk8s.config import Config
-from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SlurmK8sError
+from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SetupError, SlurmK8sError
 from slurmk8s.results.request import Modes
 
 _FAULTS: dict[str, type[SlurmK8sError]] = {"person": PersonFault, "cluster": ClusterFault, "node": NodeFault}
@@ -71,6 +72,24 @@ class Bundles:
         if not reply["ok"]:
             raise _FAULTS.get(reply["fault"], SlurmK8sError)(reply["sentence"], reply.get("hint", ""))
         return reply
+
+
+def require_readable_program() -> None:
+    """Jobs run this very Python as their own user: one in root's home, or made under a narrow umask, is no use."""
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    command = [sys.executable, "-I", "-c", "import slurmk8s.results.worker, slurmk8s.run.step"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", **nobody)  # type: ignore[call-overload]
+    except PermissionError as error:
+        reason = str(error)
+    else:
+        if done.returncode == 0:
+            return
+        reason = done.stderr.strip().rpartition("\n")[2]
+    raise SetupError(
+        f"An ordinary user cannot run {sys.executable}, and jobs must: {reason}.",
+        "Install slurmk8s where everybody can read it, with the system's Python: see docs/install.md.",
+    )
 
 
 def account(uid: int) -> pwd.struct_passwd:

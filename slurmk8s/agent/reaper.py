@@ -64,13 +64,19 @@ class Reaper:
         abandoned = (here | set(pods) | folders) - live
         for job_id in abandoned & self._suspects:
             logger.warning(f"job {job_id} is over in Slurm but still here: removed")
-            await self._finish(job_id)
-            if job_id in pods:
-                await self._backend.delete(pods[job_id])
-            state_folder = Path(str(self._config.agent.state_folder).replace("%n", self._node))
-            rendezvous = Rendezvous.of(str(self._config.agent.run_folder), self._node, job_id)
-            await asyncio.to_thread(meeting.clear, meeting.Places(rendezvous, state_folder / "homes" / str(job_id)))
+            try:
+                await self._remove(job_id, pods.get(job_id))
+            except Exception:  # noqa: BLE001 - one that cannot be removed must not keep the others here
+                logger.exception(f"job {job_id} cannot be removed; tried again in the next round")
         self._suspects = abandoned
+
+    async def _remove(self, job_id: int, pod: str | None) -> None:
+        await self._finish(job_id)
+        if pod is not None:
+            await self._backend.delete(pod)
+        state_folder = Path(str(self._config.agent.state_folder).replace("%n", self._node))
+        rendezvous = Rendezvous.of(str(self._config.agent.run_folder), self._node, job_id)
+        await asyncio.to_thread(meeting.clear, meeting.Places(rendezvous, state_folder / "homes" / str(job_id)))
 
     def _folders(self) -> set[int]:
         folder = Rendezvous.of(str(self._config.agent.run_folder), self._node, 0).folder.parent

@@ -6,7 +6,7 @@ Written before the pod is made and readable by root alone. The Epilog trusts the
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +32,15 @@ class Record:
     cpus: int
     memory_mb: int
     gpus: tuple[int, ...]
-    image: str
-    workdir: str
-    script: str | None
-    priority: str | None
-    shm_bytes: int | None
-    mounts: tuple[str, ...]
     submitted: float | None
     started: float | None
+    image: str = ""
+    """Empty until the job's `#K8S_` lines were found right."""
+    workdir: str = ""
+    script: str | None = None
+    priority: str | None = None
+    shm_bytes: int | None = None
+    mounts: tuple[str, ...] = ()
     digest: str | None = None
     pull_started: float | None = None
     pulled: float | None = None
@@ -61,6 +62,10 @@ class Record:
     out_of_memory: bool = False
     summarised: bool = False
     """Whether the worker has written the summary, so that only checksums are owed."""
+
+    def rank(self, node: str) -> int:
+        """Which of the job's nodes this one is, counted from 0."""
+        return self.nodes.index(node) if node in self.nodes else 0
 
 
 class Store:
@@ -148,4 +153,5 @@ def _read(path: Path) -> Record | None:
     for name in ("groups", "nodes", "gpus", "mounts", "array"):
         if data[name] is not None:
             data[name] = tuple(data[name])
-    return Record(**data)
+    known = {field.name for field in fields(Record)}  # an agent of another version may have known more
+    return Record(**{name: value for name, value in data.items() if name in known})

@@ -1,6 +1,7 @@
 """What a job asks of this node, before anything is made: from Slurm's own words to a record."""
 
 import os
+from dataclasses import replace
 
 from slurmk8s.agent import person
 from slurmk8s.agent.record import Record
@@ -12,8 +13,8 @@ from slurmk8s.slurm import stamp
 from slurmk8s.slurm.client import Job
 
 
-def record_of(job: Job, node: str, config: Config) -> Record:
-    """The job's record. Policy is checked here: a job by plain sbatch has passed no other check of ours."""
+def stamped_lines(job: Job) -> str:
+    """The job's `#K8S_` lines as Lua stamped them; PersonFault if it is no job of ours."""
     try:
         lines = stamp.decode(job.admin_comment)
     except ValueError as error:
@@ -23,10 +24,12 @@ def record_of(job: Job, node: str, config: Config) -> Record:
             f"Job {job.job_id} is not a container job: it has no stamp.",
             "Ask your administrator whether job_submit.lua is installed.",
         )
+    return lines
+
+
+def plain_record(job: Job, node: str) -> Record:
+    """Who and where, without what: enough to tell a person that their `#K8S_` lines are wrong."""
     account = person.account(job.uid)
-    # A dropped file has no folder of its own; the watcher submits it from where Slurm can open its default output.
-    dropped = stamp.key_of(job.comment) is not None and job.work_folder == str(config.nas.results_folder)
-    request = pod_request(lines, site_of(config), job.partition, None if dropped else job.work_folder)
     in_array = job.array_job_id is not None and job.array_task_id is not None
     return Record(
         job_id=job.job_id,
@@ -45,12 +48,27 @@ def record_of(job: Job, node: str, config: Config) -> Record:
         cpus=job.cpus.get(node, 1),
         memory_mb=job.memory_mb.get(node, 0),
         gpus=job.gpus.get(node, ()),
+        submitted=job.submitted,
+        started=job.started,
+    )
+
+
+def full_record(record: Record, job: Job, lines: str, config: Config) -> Record:
+    """With the pod it asks for. Policy is checked here: a job by plain sbatch has passed no other check of ours."""
+    if len(job.nodes) > 1:
+        raise PersonFault(
+            f"The job got {len(job.nodes)} nodes, and a container job runs on one.",
+            "Ask for one with #SBATCH --nodes=1.",
+        )
+    # A dropped file has no folder of its own; the watcher submits it from where Slurm can open its default output.
+    dropped = stamp.key_of(job.comment) is not None and job.work_folder == str(config.nas.results_folder)
+    request = pod_request(lines, site_of(config), job.partition, None if dropped else job.work_folder)
+    return replace(
+        record,
         image=request.image,
         workdir=request.workdir,
         script=request.script,
         priority=request.priority,
         shm_bytes=request.shm_bytes,
         mounts=request.mounts,
-        submitted=job.submitted,
-        started=job.started,
     )

@@ -6,7 +6,6 @@ starts where an earlier agent stopped. Whoever listens hears each stage.
 
 import asyncio
 import contextlib
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from loguru import logger
 
 from slurmk8s.agent import blueprint, meeting, person
 from slurmk8s.agent.record import Record, Store
-from slurmk8s.agent.request import record_of
+from slurmk8s.agent.request import full_record, plain_record, stamped_lines
 from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SlurmK8sError
 from slurmk8s.mountpoint import is_mountpoint
@@ -50,8 +49,13 @@ class Work:
         state_folder = Path(str(config.agent.state_folder).replace("%n", node))
         self._places = meeting.Places(Rendezvous.of(run_folder, node, job_id), state_folder / "homes" / str(job_id))
         self._results = self._bundles.folder(job_id)
-        self._pod = labels.pod_name(job_id)
         self._task = asyncio.create_task(self._live())
+
+    @property
+    def _pod(self) -> str:
+        """The pod's name. Which of the job's nodes this one is stands in the record, which is there before the pod."""
+        record = self._store.load(self.job_id)
+        return labels.pod_name(self.job_id, record.rank(self._node) if record else 0)
 
     # News: the latest message of each kind is kept for whoever comes later.
 
@@ -72,28 +76,38 @@ class Work:
     # Life: make the pod, watch it, tell its end.
 
     async def _live(self) -> None:
-        record = self._store.load(self.job_id)
         try:
-            if record is None or not record.made:
-                job = await self._job()
-                if job is None:
-                    if record is None:
-                        raise PersonFault(f"Slurm does not run job {self.job_id} on {self._node}.")
-                    return  # it is over already; the Epilog or the reaper comes
-                if record is None or record.attempt != job.restarts:
-                    record = self._store.save(record_of(job, self._node, self._config))
-            if record.failure is None:
-                record = await self._make(record)
-                await self._watch(record)
+            record = await self._begin()
+            if record is None:
+                return  # it is over already; the Epilog or the reaper comes
+            if record.failure is not None:  # an earlier agent got this far
+                await self._act_on_failure(record, noted=True)
+                return
+            record = await self._make(record)
+            await self._watch(record)
         except SlurmK8sError as fault:
-            await self._fail(record, fault)
+            await self._fail(fault)
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - a bug of ours: never silence
             logger.exception(f"job {self.job_id}: {error}")
             log = self._config.log_folder / f"agent_{self._node}.log"
             sentence = f"slurmk8s itself failed ({type(error).__name__}: {error}); see {log} on {self._node}."
-            await self._fail(record, SlurmK8sError(sentence))
+            await self._fail(SlurmK8sError(sentence))
+
+    async def _begin(self) -> Record | None:
+        """The job's record: an earlier agent's, or a new one from what Slurm says. None if the job has ended."""
+        record = self._store.load(self.job_id)
+        if record is not None and record.made:
+            return record
+        job = await self._job()
+        if job is None and record is None:
+            raise PersonFault(f"Slurm does not run job {self.job_id} on {self._node}.")
+        if job is None or (record is not None and record.attempt == job.restarts and record.image):
+            return record if job else None
+        lines = stamped_lines(job)
+        record = self._store.save(plain_record(job, self._node))
+        return self._store.save(full_record(record, job, lines, self._config))
 
     async def _job(self) -> Job | None:
         """The job as slurmctld knows it, None if it does not run here; waits while slurmctld does not answer."""
@@ -188,12 +202,11 @@ class Work:
         self._store.save(replace(record, out_of_memory=bool(state and state.out_of_memory)))
         self._tell("gone", exit_code=code)
 
-    async def _fail(self, record: Record | None, fault: SlurmK8sError) -> None:
+    async def _fail(self, fault: SlurmK8sError) -> None:
         """Whose fault decides: the person's job ends, the cluster's is tried again elsewhere or later."""
         logger.warning(f"job {self.job_id}: {fault.fault}: {fault}")
         sentence = str(fault)
-        if record is None:
-            record = self._store.load(self.job_id)
+        record = self._store.load(self.job_id)
         if record is None:  # nothing was made, so nothing is owed
             self.refused = True
             self._tell("refused", sentence=sentence, exit_code=1)
@@ -206,15 +219,19 @@ class Work:
         with contextlib.suppress(SlurmK8sError, OSError):
             await self._bundles.note(record, sentence + (" The job goes back to the queue." if again else ""))
             noted = self._places.meeting.plan.exists()  # only then does slurmk8s-run copy the log
-        self._store.save(replace(record, failure=sentence, fault=fault.fault, requeueing=again))
+        record = self._store.save(replace(record, failure=sentence, fault=fault.fault, requeueing=again))
         if isinstance(fault, NodeFault):
             await self._with_slurm(lambda: self._slurm.drain(self._node, f"slurmk8s: {fault.sentence}"))
-        if again:
-            self._tell("requeueing", sentence=sentence, noted=noted)
+        await self._act_on_failure(record, noted)
+
+    async def _act_on_failure(self, record: Record, noted: bool) -> None:
+        """Tell slurmk8s-run, which ends the job, or have Slurm put it back into the queue."""
+        if record.requeueing:
+            self._tell("requeueing", sentence=record.failure, noted=noted)
             delay = self._config.agent.requeue_delay_seconds
-            await self._with_slurm(lambda: self._slurm.requeue(self.job_id, sentence, delay))
+            await self._with_slurm(lambda: self._slurm.requeue(self.job_id, record.failure or "", delay))
         else:
-            self._tell("failed", sentence=sentence, noted=noted, exit_code=1)
+            self._tell("failed", sentence=record.failure, noted=noted, exit_code=1)
 
     async def _with_slurm(self, ask: Any) -> None:  # noqa: ANN401 - any call
         for pause in _pauses():

@@ -13,6 +13,7 @@ def agent(node: str | None) -> None:
     """Run the node's agent (as root, one per node, under systemd)."""
     from slurmk8s import config, logs
     from slurmk8s.agent.daemon import Agent
+    from slurmk8s.agent.person import require_readable_program
     from slurmk8s.errors import SetupError
     from slurmk8s.pod.podman import Podman
     from slurmk8s.slurm.commands import SlurmCommands
@@ -22,6 +23,7 @@ def agent(node: str | None) -> None:
     logs.setup(f"agent_{node}", settings)
     if settings.backend != "podman":
         raise SetupError(f"The backend {settings.backend!r} is not there yet.", 'Set backend = "podman".')
+    require_readable_program()
     work = Path(str(settings.agent.run_folder).replace("%n", node)) / "manifests"
     work.mkdir(mode=0o700, parents=True, exist_ok=True)
     backend = Podman(settings.podman, settings.images, settings.cluster, node, work)

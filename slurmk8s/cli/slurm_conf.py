@@ -21,7 +21,8 @@ def slurm_conf(context: click.Context, site: Path | None, *, check: bool) -> int
     \b
     slurmk8s slurm-conf --site /etc/slurm/slurm.conf > /etc/slurm/slurmk8s.conf
     slurmk8s slurm-conf lua > /etc/slurm/slurmk8s_facts.lua
-    slurmk8s slurm-conf files       # the folder of job_submit.lua and the hooks
+    slurmk8s slurm-conf hooks /usr/local/bin
+    slurmk8s slurm-conf files       # the folder of job_submit.lua and slurmk8s.lua
     """
     if context.invoked_subcommand:
         return None
@@ -57,6 +58,31 @@ def files() -> None:
     from slurmk8s.slurm import conf
 
     click.echo(conf.files())
+
+
+@slurm_conf.command()
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, writable=True, path_type=Path))
+def hooks(folder: Path) -> None:
+    """Write Prolog, Epilog and slurmk8s-run into FOLDER, with this installation's and the configuration's paths."""
+    import sys
+
+    import slurmk8s
+    from slurmk8s import config
+    from slurmk8s.hooks import entry
+    from slurmk8s.slurm import conf
+
+    settings = config.load()
+    entry.write(
+        folder,
+        templates=conf.files(),
+        python=Path(sys.executable),
+        package=Path(slurmk8s.__file__).parent,
+        run_folder=str(settings.agent.run_folder),
+        state_folder=str(settings.agent.state_folder),
+        log_folder=str(settings.log_folder),
+    )
+    for name in (entry.PROLOG, entry.EPILOG, entry.RUN):
+        click.echo(folder / name)
 
 
 def _check() -> int:

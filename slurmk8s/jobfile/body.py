@@ -14,10 +14,10 @@ _COMMAND = re.compile(
 _HINT = re.compile(r"\b(?:srun|scontrol|mpirun|mpiexec|sbatch|squeue|scancel|sinfo|sacct|python[23]?)\b")
 
 _ALWAYS = {
-    "srun": "Call the program itself: the body already runs once on every node of the job.",
-    "scontrol": "Use the job's variables, such as $SLURM_JOB_NODELIST, $NODE_RANK, $NNODES and $MASTER_ADDR.",
-    "mpirun": "Call the program itself (the body runs once on every node), or torchrun with $MASTER_ADDR.",
-    "mpiexec": "Call the program itself (the body runs once on every node), or torchrun with $MASTER_ADDR.",
+    "srun": "Call the program itself: the body runs in the job's own allocation.",
+    "scontrol": "Use the job's variables, such as $SLURM_JOB_ID and $SLURM_CPUS_PER_TASK.",
+    "mpirun": "Call the program itself, or torchrun --standalone for several GPUs.",
+    "mpiexec": "Call the program itself, or torchrun --standalone for several GPUs.",
     "sbatch": "Submit follow-up jobs from outside, for example with --dependency=afterok:ID.",
     "squeue": "Ask from outside the container.",
     "scancel": "End the job with `exit`; cancel others from outside.",

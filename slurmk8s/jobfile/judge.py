@@ -160,6 +160,13 @@ def _container_findings(asked: Asked, head: header.Header, meaning: k8s.Meaning,
         what = "a heterogeneous job (hetjob) cannot run in containers"
         why = "All nodes of a container job get the same pod."
         findings.append(problem(head.het, "hetjob", what, why, "Submit the parts as jobs of their own."))
+    least, _ = asked.nodes()
+    if least > 1:
+        what = f"a container job runs on one node, and --nodes={asked.value('nodes')} asks for more"
+        why = "Each node would run the body on its own, into the same logs."
+        findings.append(
+            problem(asked.given["nodes"].value_spot, "several-nodes", what, why, "Write --nodes=1, or leave it out.")
+        )
     for line in head.k8s:
         if line.name == "SCRIPT" and meaning.script is not None:
             findings += _script_findings(line, meaning, facts)

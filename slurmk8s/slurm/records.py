@@ -9,6 +9,7 @@ A job's name, account, comment, network and paths are the person's text and may 
   an anchor makes two of it, and the record is refused.
 """
 
+import os
 import re
 import secrets
 import time
@@ -208,8 +209,8 @@ def _end(row: Mapping[str, str]) -> str:
 
 
 def _exit_code(status: int) -> str:
-    """wait(2)'s status, as squeue prints it, in scontrol's notation `code:signal`."""
-    return f"{status >> 8 & 0xFF}:{status & 0x7F}"
+    """wait(2)'s status, as squeue prints it, in scontrol's notation `code:signal`: a signal leaves no code."""
+    return f"0:{os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"{os.WEXITSTATUS(status)}:0"
 
 
 def _text(value: str) -> str:

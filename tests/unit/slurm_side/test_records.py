@@ -106,7 +106,7 @@ def test_the_end_of_a_completing_job_is_read_from_its_reason(reason: str, status
 
 
 def test_exit_codes_are_written_as_scontrol_does() -> None:
-    for status, written in ((0, "0:0"), (768, "3:0"), (15, "0:15"), (9, "0:9"), (36608, "143:0")):
+    for status, written in ((0, "0:0"), (768, "3:0"), (15, "0:15"), (9, "0:9"), (36608, "143:0"), (4021, "0:53")):
         assert records.job(row(exit_code=str(status)), records.Detail()).exit_code == written
 
 
