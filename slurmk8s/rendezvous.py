@@ -6,6 +6,8 @@ job's user alone, on the host by slurmk8s-run and in the pod by the launcher. Ro
 
 import json
 import os
+import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,7 +98,7 @@ class Rendezvous:
     def read_exit(self) -> int | None:
         """The exit code, or None while the body runs."""
         text = read_users_file(self.exit, 16)
-        if text is None or not text.endswith("\n") or not text.strip().isdigit():
+        if text is None or re.fullmatch(r"[0-9]+\n", text) is None:
             return None
         return int(text) & 0xFF
 
@@ -120,14 +122,22 @@ class Rendezvous:
         return True
 
 
+def exists(path: Path) -> bool:
+    """Whether there is anything of that name in a folder that the job's user controls: a link is not followed."""
+    return os.path.lexists(path)  # unlike Path.exists it never raises, whatever a link points at
+
+
 def read_users_file(path: Path, limit: int) -> str | None:
     """Read a small file from a folder that the job's user controls: no link, no fifo, no more than `limit` bytes."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        try:
-            return file.read(limit).decode("utf-8", "replace")
-        except OSError:  # a folder, or a fifo nobody writes to
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             return None
+        return os.read(descriptor, limit).decode("utf-8", "replace")
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)

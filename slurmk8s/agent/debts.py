@@ -9,6 +9,7 @@ from dataclasses import replace
 from loguru import logger
 
 from slurmk8s.agent import ending
+from slurmk8s.agent.asking import ask
 from slurmk8s.agent.person import Bundles
 from slurmk8s.agent.record import Record, Store
 from slurmk8s.config import Config
@@ -31,7 +32,7 @@ class Debts:
         self._store = store
         self._bundles = Bundles(config)
         self._wake = asyncio.Event()
-        self._busy: set[tuple[int, int]] = set()
+        self._busy: dict[tuple[int, int], asyncio.Task[None]] = {}
 
     def wake(self) -> None:
         """A job has just ended."""
@@ -43,8 +44,7 @@ class Debts:
             self._wake.clear()
             for record in list(self._store.owed()):
                 if not record.summarised and (record.job_id, record.attempt) not in self._busy:
-                    self._busy.add((record.job_id, record.attempt))
-                    asyncio.create_task(self._summarise(record))  # noqa: RUF006 - kept in _busy, and the debt on disk
+                    self._busy[record.job_id, record.attempt] = asyncio.create_task(self._summarise(record))
             for record in list(self._store.owed()):
                 if record.summarised:
                     await self._checksum(record)
@@ -71,18 +71,18 @@ class Debts:
         except Exception:  # noqa: BLE001 - told in the log, tried again in the next round
             logger.exception(f"job {record.job_id}: the summary failed")
         finally:
-            self._busy.discard((record.job_id, record.attempt))
+            self._busy.pop((record.job_id, record.attempt), None)
 
     async def _ended_job(self, record: Record) -> Job | None:
         """How Slurm says it ended; None where it has forgotten the job."""
         pause = 0.05
-        job = await asyncio.to_thread(self._slurm.job, record.job_id)
+        job = await ask(lambda: self._slurm.job(record.job_id))
         waited = 0.0
         while job is not None and job.completing and job.restarts == record.attempt and waited < SECONDS_TO_COMPLETE:
             await asyncio.sleep(pause)
             waited += pause
             pause = min(1.0, pause * 2)
-            job = await asyncio.to_thread(self._slurm.job, record.job_id)
+            job = await ask(lambda: self._slurm.job(record.job_id))
         return job
 
     def _summary(self, record: Record, job: Job | None) -> Summary:

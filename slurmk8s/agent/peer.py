@@ -11,7 +11,10 @@ import socket
 import struct
 from dataclasses import dataclass
 
-_CGROUP = re.compile(r"/job_(\d+)(?:/|$)", re.MULTILINE)
+# Where Slurm itself makes them, in version 1 and 2: people can make groups of any name, but only below their own.
+_CGROUP = re.compile(
+    r"^[^:]*:[^:]*:(?:/slurm[^/]*/uid_\d+|/system\.slice/[^/]*slurmstepd\.scope)/job_(\d+)(?:/|$)", re.MULTILINE
+)
 _TITLE = re.compile(rb"slurmstepd: \[(\d+)\.")
 # Processes between the task and slurmstepd are our own sh and python; a longer chain is somebody's loop.
 _LONGEST_CHAIN = 20

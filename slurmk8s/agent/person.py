@@ -12,6 +12,7 @@ from typing import Any
 from slurmk8s.agent.record import Record
 from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SetupError, SlurmK8sError
+from slurmk8s.mountpoint import is_mountpoint
 from slurmk8s.results.request import Modes
 
 _FAULTS: dict[str, type[SlurmK8sError]] = {"person": PersonFault, "cluster": ClusterFault, "node": NodeFault}
@@ -21,6 +22,7 @@ class Bundles:
     """Asks the worker for one thing after another."""
 
     def __init__(self, config: Config) -> None:
+        self._nas = config.nas
         self._root = str(config.nas.results_folder)
         settings = config.results
         self._modes = asdict(Modes(settings.folder_mode, settings.file_mode, settings.outputs_mode))
@@ -50,6 +52,9 @@ class Bundles:
         return str(reply["checksums"])
 
     async def _ask(self, record: Record, operation: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+        if self._nas.require_mountpoint and not await asyncio.to_thread(is_mountpoint, self._nas.root):
+            # A bundle written now would lie hidden on the system disk once the NAS is back.
+            raise ClusterFault(f"The NAS is not mounted at {self._nas.root}.")
         request = {"op": operation, "root": self._root, "job_id": record.job_id, "attempt": record.attempt}
         process = await asyncio.create_subprocess_exec(
             sys.executable,

@@ -11,6 +11,7 @@ from pathlib import Path
 from loguru import logger
 
 from slurmk8s.agent import meeting
+from slurmk8s.agent.asking import ask
 from slurmk8s.agent.record import Store
 from slurmk8s.config import Config
 from slurmk8s.errors import SlurmK8sError
@@ -60,7 +61,7 @@ class Reaper:
         if not (here or pods or folders):
             self._suspects.clear()
             return
-        live = await asyncio.to_thread(self._slurm.live_jobs)
+        live = await ask(self._slurm.live_jobs)
         abandoned = (here | set(pods) | folders) - live
         for job_id in abandoned & self._suspects:
             logger.warning(f"job {job_id} is over in Slurm but still here: removed")

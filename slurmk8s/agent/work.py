@@ -14,6 +14,7 @@ from typing import Any
 from loguru import logger
 
 from slurmk8s.agent import blueprint, meeting, person
+from slurmk8s.agent.asking import ask
 from slurmk8s.agent.record import Record, Store
 from slurmk8s.agent.request import full_record, plain_record, stamped_lines
 from slurmk8s.config import Config
@@ -113,7 +114,7 @@ class Work:
         """The job as slurmctld knows it, None if it does not run here; waits while slurmctld does not answer."""
         for pause in _pauses():
             try:
-                job = await asyncio.to_thread(self._slurm.job, self.job_id)
+                job = await ask(lambda: self._slurm.job(self.job_id))
             except ClusterFault as fault:
                 self._tell("note", sentence=f"{fault} Waiting for it.")
                 await asyncio.sleep(pause)
@@ -178,12 +179,12 @@ class Work:
             await asyncio.sleep(1)  # an image that is here already is no news
             self._tell("pulling", image=image, seconds=time.monotonic() - started)
 
-    async def _until_cluster_answers(self, ask: Any, tell: Any = None) -> Any:  # noqa: ANN401 - any coroutine
+    async def _until_cluster_answers(self, attempt: Any, tell: Any = None) -> Any:  # noqa: ANN401 - any coroutine
         """Try again while the cluster is at fault, for as long as one attempt may; then the fault stands."""
         deadline = time.monotonic() + self._config.images.pull_retry_seconds
         for pause in _pauses():
             try:
-                return await ask()
+                return await attempt()
             except ClusterFault as fault:
                 if time.monotonic() + pause > deadline:
                     raise
@@ -233,10 +234,10 @@ class Work:
         else:
             self._tell("failed", sentence=record.failure, noted=noted, exit_code=1)
 
-    async def _with_slurm(self, ask: Any) -> None:  # noqa: ANN401 - any call
+    async def _with_slurm(self, question: Any) -> None:  # noqa: ANN401 - any call
         for pause in _pauses():
             try:
-                await asyncio.to_thread(ask)
+                await ask(question)
             except ClusterFault:
                 await asyncio.sleep(pause)
                 continue
@@ -283,6 +284,8 @@ class Work:
             return state, False
         exited = self._places.meeting.read_exit() is not None
         cut_short = not exited and not exists(self._places.meeting.terminated)
+        if not exists(self._places.meeting.shell):
+            return state, cut_short  # only the launcher, waiting for a hand-over: nobody to give time to
         if cut_short:
             await self._backend.terminate(self._pod)
         grace = 2.0 if exited else self._config.agent.kill_grace_seconds

@@ -1,5 +1,7 @@
 """The Pod manifest, from plain values by a pure function: readable YAML out of pod.yaml.j2."""
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
@@ -46,9 +48,18 @@ def render(pod: Pod) -> str:
     """The manifest as YAML."""
     template = resources.files("slurmk8s.pod").joinpath("pod.yaml.j2").read_text(encoding="utf-8")
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True)  # noqa: S701 - YAML, and every value goes through tojson
-    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False}
-    # jinja's own tojson escapes <, >, & and ' for HTML as \u003c, which YAML reads back as the same characters.
+    environment.filters["tojson"] = _quoted
     return environment.from_string(template).render(pod=pod)
+
+
+def _quoted(value: object) -> str:
+    """As JSON, which is YAML too but for a few characters: raw ones that YAML takes for the end of a line, or refuses.
+
+    Not json's own ASCII form: it writes two halves for one character beyond 16 bits, and YAML keeps them apart.
+    """
+    value = dict(value) if isinstance(value, Mapping) else value
+    text = json.dumps(value, ensure_ascii=False)
+    return re.sub("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]", lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def manifest(pod: Pod) -> dict[str, Any]:

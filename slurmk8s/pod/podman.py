@@ -194,6 +194,7 @@ class Podman:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 env=environment,
+                cwd=self._work,  # conmon leaves a file named `oom` where it was started
                 start_new_session=True,  # conmon must not die with the agent's process group
             )
         except OSError as error:

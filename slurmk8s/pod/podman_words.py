@@ -29,6 +29,7 @@ _MOUNT = re.compile(r"statfs|stat .*: no such file|error checking path|mount .* 
 def pull_fault(image: str, registry: str, words: str) -> SlurmK8sError:
     """The fault behind a failed pull."""
     last = last_line(words)
+    words = words.replace(image.partition("/")[2] or image, "")  # an image may be called denied/timeout
     if _ABSENT.search(words):
         return PersonFault(f"The image {image} does not exist in {registry}.", "Check its name and tag in #K8S_IMAGE.")
     if _ARCHITECTURE.search(words):

@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from slurmk8s.rendezvous import Rendezvous
+from slurmk8s.rendezvous import Rendezvous, exists
 from slurmk8s.run.follow import Follower
 
 # srun reads its options from SLURM_* too; a person's --ntasks or --cpus-per-task is the body's matter, not our step's.
@@ -82,7 +82,7 @@ def _relay(meeting: Rendezvous, number: signal.Signals) -> None:
 
 
 def _terminate_shell(meeting: Rendezvous) -> None:
-    if not meeting.terminated.exists():
+    if not exists(meeting.terminated):
         meeting.send_signal("shell", "TERM")
 
 

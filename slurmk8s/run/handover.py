@@ -19,13 +19,28 @@ def environment(submitted: Mapping[str, str], slurm: Mapping[str, str], pass_thr
         for name, value in submitted.items()
         if name in named or any(fnmatch.fnmatchcase(name, pattern) for pattern in pass_through)
     }
-    chosen = {name: value for name, value in chosen.items() if not name.startswith(("SLURM_", "SLURMK8S_"))}
+    chosen = {name: value for name, value in chosen.items() if not name.startswith(NOT_THE_PERSONS)}
     chosen.update((name, value) for name, value in slurm.items() if name not in OUTSIDE_ONLY)
-    return {name: value for name, value in chosen.items() if _NAME.match(name) and "\0" not in value}
+    return {
+        name: value
+        for name, value in chosen.items()
+        if _NAME.match(name) and name not in SHELLS_OWN and "\0" not in value
+    }
 
 
+# Slurm's, ours, and in small letters the launcher's own.
+NOT_THE_PERSONS = ("SLURM_", "SLURMK8S_", "slurmk8s_")
 # These point at files and sockets of the host, which the pod does not have.
 OUTSIDE_ONLY = frozenset({"SLURM_CONF", "SLURM_EXPORT_ENV"})
+# A shell holds these itself: setting one in the launcher ends it (`UID` is read-only in bash, `OPTIND` a number in
+# dash) or changes how it reads (`IFS`), and no shell hands on what it was given.
+SHELLS_OWN = frozenset(
+    """
+    IFS OPTIND PPID LINENO _ UID EUID GROUPS SHLVL SHELLOPTS BASHOPTS BASHPID BASH_VERSINFO BASH_ALIASES
+    BASH_ARGC BASH_ARGV BASH_CMDS BASH_COMMAND BASH_LINENO BASH_SOURCE BASH_SUBSHELL BASH_MONOSECONDS DIRSTACK
+    FUNCNAME HISTCMD RANDOM SRANDOM SECONDS EPOCHSECONDS EPOCHREALTIME
+    """.split()  # noqa: SIM905 - a list of words reads best as words
+)
 
 
 def exported_names(export: str) -> set[str]:
@@ -40,14 +55,13 @@ def exported_names(export: str) -> set[str]:
 
 def interpreter(first_line: str) -> list[str]:
     """Split what stands after `#!` as the kernel does: the program, and all the rest as one argument."""
-    parts = first_line.strip(" \t").split(None, 1)
-    return [part.strip(" \t") for part in parts]
+    return [part for part in re.split(r"[ \t]+", first_line.strip(" \t"), maxsplit=1) if part]
 
 
 def original_script(script: bytes, interpreter_line: str) -> bytes:
     """The script as the person wrote it: Lua put slurmk8s-run in front of the interpreter."""
     _, newline, rest = script.partition(b"\n")
-    return b"#!" + interpreter_line.encode() + newline + rest
+    return b"#!" + interpreter_line.encode("utf-8", "surrogateescape") + newline + rest
 
 
 def command_of_file(path: str, first_line: str | None) -> list[str] | str:

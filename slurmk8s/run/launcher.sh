@@ -8,20 +8,21 @@
 # a helper that passes them on to every process (`kill -1` spares only PID 1 and the caller, so the helper cannot stop
 # or kill itself).
 
-handover=/slurmk8s/handover
+# Our variables have names that the person's cannot have: those are exported here, in this shell.
+slurmk8s_handover=/slurmk8s/handover
 
 # Opening a fifo blocks until the other side opens it too: the wait costs nothing and ends at once.
-read -r _ <"$handover/go"
+read -r _ <"$slurmk8s_handover/go"
 # Variables as `export NAME='value'`, then `set -- interpreter [argument] script arguments…`; quoted by slurmk8s-run.
-. "$handover/command"
+. "$slurmk8s_handover/command"
 
 exec >>"$SLURMK8S_RESULTS/stdout.log" 2>>"$SLURMK8S_RESULTS/stderr.log"
 
 # What only we can know about the end of the job goes to a file of its own, for the summary; people see it on stderr.
 problem() {
 	echo "slurmk8s: $1" >&2
-	echo "$1" >"$handover/problem"
-	echo "$2" >"$handover/exit"
+	echo "$1" >"$slurmk8s_handover/problem"
+	echo "$2" >"$slurmk8s_handover/exit"
 	exit "$2"
 }
 
@@ -36,52 +37,61 @@ has() {
 cd "$SLURMK8S_WORKDIR" 2>/dev/null ||
 	problem "The working folder $SLURMK8S_WORKDIR cannot be entered in the container: use /workspace or a folder that exists there." 1
 
-interpreter=$1
+slurmk8s_interpreter=$1
 shift
-case $interpreter in
+case $slurmk8s_interpreter in
 /usr/bin/env | /bin/env)
 	# The program that env shall find: the first word that is neither an option nor an assignment.
-	wanted=
-	for word in $1; do
-		case $word in
+	slurmk8s_wanted=
+	slurmk8s_skip=
+	for slurmk8s_word in $1; do
+		if [ "$slurmk8s_skip" ]; then
+			slurmk8s_skip=
+			continue
+		fi
+		case $slurmk8s_word in
+		-u | -C | --unset | --chdir) slurmk8s_skip=1 ;;
+		-S?*) slurmk8s_wanted=${slurmk8s_word#-S} && break ;;
 		-* | *=*) ;;
-		*) wanted=$word && break ;;
+		*) slurmk8s_wanted=$slurmk8s_word && break ;;
 		esac
 	done
+	# Quotes and variables are for env itself to understand; then it is also env that says what is missing.
+	case $slurmk8s_wanted in "" | *[\"\'\\$]*) slurmk8s_wanted=$slurmk8s_interpreter ;; esac
 	;;
-*) wanted=$interpreter ;;
+*) slurmk8s_wanted=$slurmk8s_interpreter ;;
 esac
-if ! has "$wanted"; then
-	case $wanted in
+if ! has "$slurmk8s_wanted"; then
+	case $slurmk8s_wanted in
 	bash | /bin/bash | /usr/bin/bash)
 		echo "slurmk8s: this image has no bash; its sh runs the script instead" >&2
-		[ "$wanted" = "$interpreter" ] || shift
-		interpreter=/bin/sh
+		[ "$slurmk8s_wanted" = "$slurmk8s_interpreter" ] || shift
+		slurmk8s_interpreter=/bin/sh
 		# Login and long options are bash's own; what sh knows too (-e, -x) is kept.
 		case $1 in
 		-l | --*) shift ;;
 		esac
 		;;
-	*) problem "The image has no $wanted, which the script's first line asks for: use an image that has it, or change the line." 127 ;;
+	*) problem "The image has no $slurmk8s_wanted, which the script's first line asks for: use an image that has it, or change the line." 127 ;;
 	esac
-elif ! has "$interpreter"; then
-	problem "The image has no $interpreter, which the script's first line asks for: use an image that has it, or change the line." 127
+elif ! has "$slurmk8s_interpreter"; then
+	problem "The image has no $slurmk8s_interpreter, which the script's first line asks for: use an image that has it, or change the line." 127
 fi
 
 (
 	trap '' HUP INT QUIT TERM USR1 USR2 ALRM CONT TSTP TTIN TTOU PIPE
-	exec 3<>"$handover/signals" >/dev/null 2>&1
+	exec 3<>"$slurmk8s_handover/signals" >/dev/null 2>&1
 	while read -r whom signal <&3; do
 		case $signal in *[!A-Z0-9]*) continue ;; esac
 		case $whom in
 		all) kill -s "$signal" -- -1 ;; # dash takes a bare -1 for an option
-		shell) read -r shell <"$handover/shell" && kill -s "$signal" "$shell" ;;
+		shell) read -r shell <"$slurmk8s_handover/shell" && kill -s "$signal" "$shell" ;;
 		esac
 	done
 ) &
 
 # The inner sh puts down its own pid, which becomes the body's: `--signal=B:` is for that process alone.
-/bin/sh -c 'echo $$ >"$0" && exec "$@"' "$handover/shell" "$interpreter" "$@"
+/bin/sh -c 'echo $$ >"$0" && exec "$@"' "$slurmk8s_handover/shell" "$slurmk8s_interpreter" "$@"
 status=$?
 
 # A process that the kernel killed for memory looks like any other that was killed; the container's own cgroup knows
@@ -89,8 +99,8 @@ status=$?
 for counters in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
 	[ -r "$counters" ] || continue
 	while read -r key count; do
-		case $key,$count in oom_kill,[1-9]*) echo "$count" >"$handover/out_of_memory" ;; esac
+		case $key,$count in oom_kill,[1-9]*) echo "$count" >"$slurmk8s_handover/out_of_memory" ;; esac
 	done <"$counters"
 done
-echo "$status" >"$handover/exit"
+echo "$status" >"$slurmk8s_handover/exit"
 exit "$status"

@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from slurmk8s.rendezvous import IN_POD, Rendezvous
+from slurmk8s.rendezvous import IN_POD, Rendezvous, exists
 from slurmk8s.run import handover
 from slurmk8s.run.link import AgentAway, Link, Patience
 
@@ -157,7 +157,7 @@ class Step:
             self.stop_timer.cancel()
             self.stop_timer = None
         if name == "TERM":
-            if not self.meeting.shell.exists():  # no body yet that could answer
+            if not exists(self.meeting.shell):  # no body yet that could answer
                 self.ending = 128 + signal.SIGTERM
                 return
             write(self.meeting.terminated, b"", 0o600)

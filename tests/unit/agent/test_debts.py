@@ -1,0 +1,133 @@
+"""What is owed stays owed while Slurm does not answer. Slurm is played: its silence is what is tried here."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from slurmk8s.agent.debts import Debts
+from slurmk8s.agent.record import Record, Store
+from slurmk8s.config import Config
+from slurmk8s.errors import PersonFault, SlurmUnreachable
+from slurmk8s.slurm.client import Job
+
+
+class Slurm:
+    """Answers with what it is given, in order; the last answer repeats."""
+
+    def __init__(self, *answers: Job | Exception | None) -> None:
+        self.answers = list(answers)
+        self.asked = 0
+
+    def job(self, _job_id: int) -> Job | None:
+        """The next answer."""
+        self.asked += 1
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+class Bundles:
+    """Takes the place of the worker, which must run as another user."""
+
+    def __init__(self) -> None:
+        self.written: list[dict[str, object]] = []
+        self.hashed: list[int] = []
+        self.fault: Exception | None = None
+
+    async def finish(self, _record: Record, summary: dict[str, object]) -> None:
+        """Remember the summary."""
+        if self.fault:
+            raise self.fault
+        self.written.append(summary)
+
+    async def checksums(self, record: Record) -> str:
+        """Remember whose."""
+        self.hashed.append(record.job_id)
+        return "complete"
+
+
+def pay(settings: Config, store: Store, slurm: Slurm, bundles: Bundles, done: Callable[[], bool]) -> None:
+    """Let the debts be paid until a condition holds."""
+
+    async def go() -> None:
+        debts = Debts("node1", settings, slurm, store)  # type: ignore[arg-type]
+        debts._bundles = bundles  # type: ignore[assignment]
+        task = asyncio.create_task(debts.pay())
+        async with asyncio.timeout(10):
+            while not done():
+                await asyncio.sleep(0.01)
+                debts.wake()
+        task.cancel()
+
+    asyncio.run(go())
+
+
+def test_a_debt_is_paid_with_what_slurm_says(
+    settings: Config, store: Store, record: Callable[..., Record], job: Callable[..., Job]
+) -> None:
+    store.owe(record(exit_code=3, reported=True))
+    bundles = Bundles()
+    slurm = Slurm(job(completing=True, state="COMPLETING"), job(state="TIMEOUT"))
+    pay(settings, store, slurm, bundles, lambda: not list(store.owed()))
+    assert [summary["state"] for summary in bundles.written] == ["timeout"]
+    assert bundles.hashed == [7]
+
+
+def test_while_slurm_is_silent_the_debt_waits(settings: Config, store: Store, record: Callable[..., Record]) -> None:
+    store.owe(record())
+    slurm, bundles = Slurm(SlurmUnreachable("slurmctld does not answer.")), Bundles()
+    pay(settings, store, slurm, bundles, lambda: slurm.asked >= 3)
+    assert list(store.owed()) == [record()]
+    assert bundles.written == []
+
+
+def test_a_job_that_slurm_has_forgotten_is_summarised_from_the_record(
+    settings: Config, store: Store, record: Callable[..., Record]
+) -> None:
+    store.owe(record(exit_code=0, reported=True))
+    bundles = Bundles()
+    pay(settings, store, Slurm(None), bundles, lambda: not list(store.owed()))
+    assert bundles.written[0]["state"] == "completed"
+
+
+def test_a_nas_that_is_away_only_delays(
+    settings: Config, store: Store, record: Callable[..., Record], job: Callable[..., Job]
+) -> None:
+    store.owe(record())
+    slurm, bundles = Slurm(job()), Bundles()
+    bundles.fault = SlurmUnreachable("The NAS does not answer.")
+    pay(settings, store, slurm, bundles, lambda: slurm.asked >= 2)
+    assert list(store.owed()) == [record()]
+
+
+def test_a_bundle_that_can_never_be_written_is_given_up(
+    settings: Config, store: Store, record: Callable[..., Record], job: Callable[..., Job]
+) -> None:
+    """Somebody else owns results/7: that is told in the log, not tried for ever."""
+    store.owe(record())
+    bundles = Bundles()
+    bundles.fault = PersonFault("The folder belongs to somebody else.")
+    pay(settings, store, Slurm(job()), bundles, lambda: not list(store.owed()))
+    assert bundles.hashed == []
+
+
+def test_after_a_restart_only_what_is_missing_is_done(
+    settings: Config, store: Store, record: Callable[..., Record], job: Callable[..., Job]
+) -> None:
+    store.owe(record(summarised=True))
+    slurm, bundles = Slurm(job()), Bundles()
+    pay(settings, store, slurm, bundles, lambda: not list(store.owed()))
+    assert (bundles.written, bundles.hashed, slurm.asked) == ([], [7], 0)
+
+
+@pytest.mark.parametrize("restarts", [1, 2])
+def test_a_job_that_runs_again_does_not_hold_its_earlier_summary(
+    settings: Config, store: Store, record: Callable[..., Record], job: Callable[..., Job], restarts: int
+) -> None:
+    store.owe(record(exit_code=143, reported=True))
+    bundles = Bundles()
+    slurm = Slurm(job(state="RUNNING", restarts=restarts, completing=True))
+    pay(settings, store, slurm, bundles, lambda: not list(store.owed()))
+    assert bundles.written[0]["state"] == "requeued"
