@@ -1,13 +1,21 @@
 """What every kind of test shares: which program is tested, and waiting for a condition instead of for a time."""
 
+import contextlib
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
 import slurmk8s
+from slurmk8s.local import program
+from slurmk8s.local.layout import Layout
 
 Result = TypeVar("Result")
 
@@ -30,6 +38,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def wait_for() -> Callable[..., object]:
     """`wait_for(condition, "what", seconds=30)`: poll until it is true and give what it returned."""
     return until
+
+
+@pytest.fixture(scope="session")
+def everyones_python() -> Iterator[Path]:
+    """A Python with slurmk8s that any user can run: ours, or a copy where the checkout lies in root's own home."""
+    nobody: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []}
+    with contextlib.suppress(OSError):
+        tried = [sys.executable, "-I", "-c", "import slurmk8s"]
+        if subprocess.run(tried, check=False, capture_output=True, cwd="/", **nobody).returncode == 0:
+            yield Path(sys.executable)
+            return
+    folder = Path(tempfile.mkdtemp(prefix="slurmk8s-program-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    layout = Layout(folder)
+    layout.bin.mkdir()
+    try:
+        yield program.install(layout, pwd.getpwnam("nobody"))
+    finally:
+        shutil.rmtree(folder)
 
 
 def until(condition: Callable[[], Result], what: str, seconds: float = 30) -> Result:

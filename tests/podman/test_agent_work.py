@@ -9,6 +9,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,12 @@ from slurmk8s.slurm.client import Job
 IMAGE = "nas-hub.local:5407/work:1"
 END = ("failed", "requeueing", "refused", "gone")
 NOBODY = pwd.getpwnam("nobody")
+
+
+@pytest.fixture(autouse=True)
+def _readable(everyones_python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker runs as the job's user, wherever the checkout lies."""
+    monkeypatch.setattr(sys, "executable", str(everyones_python))
 
 
 @dataclass

@@ -84,7 +84,8 @@ command_seconds = 20
         """`slurmk8s watch --once`."""
         more = {"SLURMK8S_CRASH_AFTER": crash_after} if crash_after else {}
         prefix = options.pop("prefix", [])
-        command = [*prefix, sys.executable, "-m", "slurmk8s", "watch", "--once"]
+        python = options.pop("python", sys.executable)
+        command = [*prefix, python, "-m", "slurmk8s", "watch", "--once"]
         return subprocess.run(
             command, env=self.environment(more), check=False, timeout=60, stderr=subprocess.PIPE, **options
         )
@@ -470,11 +471,11 @@ def test_a_term_signal_ends_the_watcher_in_good_order(ready: Intake, name: str, 
     assert "Stopped" in (ready.folder / "log" / "job_watcher.log").read_text()
 
 
-def test_without_root_the_watcher_serves_its_own_account(intake: Intake, name: str) -> None:
+def test_without_root_the_watcher_serves_its_own_account(intake: Intake, name: str, everyones_python: Path) -> None:
     for path in (intake.folder, intake.nas):
         os.chown(path, pwd.getpwnam(ALICE).pw_uid, pwd.getpwnam(ALICE).pw_gid)
     kim = pwd.getpwnam(ALICE)
-    own: dict[str, Any] = {"user": kim.pw_uid, "group": kim.pw_gid, "extra_groups": []}
+    own: dict[str, Any] = {"user": kim.pw_uid, "group": kim.pw_gid, "extra_groups": [], "python": everyones_python}
     assert intake.once(**own).returncode == 0
     intake.drop(name)
     assert intake.once(**own).returncode == 0
