@@ -32,8 +32,18 @@ local function refuse(sentence)
 	error({ sentence = sentence }, 0)
 end
 
+-- No pattern here may look at the same characters twice: `%s+$` takes minutes on a line of spaces, and slurmctld waits.
 local function trim(text)
-	return (text:gsub("^%s+", ""):gsub("%s+$", ""))
+	local last = #text
+	while last > 0 and text:find("^%s", last) do
+		last = last - 1
+	end
+	return text:sub(text:find("%S") or 1, last)
+end
+
+-- What a refusal repeats of a person's text.
+local function shown(text)
+	return #text > 80 and text:sub(1, 80) .. "…" or text
 end
 
 local function has_word(text, word)
@@ -79,7 +89,8 @@ local function value_of(text)
 	if starts_with(value, "#") then
 		return nil
 	end
-	value = trim((value:gsub("%s+#.*$", "")))
+	local remark = value:find("%s#")
+	value = trim(remark and value:sub(1, remark - 1) or value)
 	local quoted = value:match('^"(.+)"$') or value:match("^'(.+)'$")
 	value = quoted or value
 	return value ~= "" and value or nil
@@ -113,7 +124,7 @@ local function check_lines(lines, default)
 		local where = "line " .. line.number .. ": "
 		local name = line.text:match("^#K8S_([^%s=]*)")
 		if not NAMES[name] then
-			refuse(where .. "there is no #K8S_" .. name .. "; the lines are " .. NAME_LIST .. ".")
+			refuse(where .. "there is no #K8S_" .. shown(name) .. "; the lines are " .. NAME_LIST .. ".")
 		end
 		if seen[name] then
 			refuse(where .. "#K8S_" .. name .. " stands twice; remove one of them.")
@@ -125,12 +136,12 @@ local function check_lines(lines, default)
 		seen[name] = value
 		if name == "IMAGE" then
 			if not value:find("^[%w._:/@%[%]-]+$") then
-				refuse(where .. "'" .. value .. "' is not an image; write registry/name:tag.")
+				refuse(where .. "'" .. shown(value) .. "' is not an image; write registry/name:tag.")
 			end
 			local image = qualified(value)
 			if not (default and image == qualified(default)) and not allowed(image) then
 				local places = table.concat(facts.allowed, ", ")
-				refuse(where .. image .. " may not be used here; images must come from " .. places .. ".")
+				refuse(where .. shown(image) .. " may not be used here; images must come from " .. places .. ".")
 			end
 		end
 	end

@@ -5,13 +5,17 @@ from pathlib import Path
 
 
 def is_mountpoint(path: Path) -> bool:
-    """Whether something is mounted on this folder; False where it cannot be opened."""
+    """Whether something is mounted on this folder; False where it is not there. Needs no right to enter it."""
     try:
-        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        return _mount_id_of(path) != _mount_id_of(path.parent)
     except OSError:
         return False
+
+
+def _mount_id_of(path: Path) -> str:
+    folder = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        return is_root_of_mount(folder)
+        return _mount_id(folder)
     finally:
         os.close(folder)
 

@@ -84,10 +84,10 @@ def volumes(config: Config, record: Record, places: Places, home: str, results: 
         chosen.append(Volume(f"mount-{index}", str(mount.source), str(mount.target), read_only=mount.read_only))
     targets = [str(mount.target) for mount in mounts]
     if not is_under(str(results), targets):
-        chosen.append(Volume("results", str(results), str(results)))
+        chosen.append(Volume("results", str(places.results), str(results)))
     if not is_under(home, targets):
         chosen.append(Volume("home", str(places.home), home))
-    chosen.append(Volume("outputs", str(results / "outputs"), WORKSPACE))
+    chosen.append(Volume("outputs", str(places.outputs), WORKSPACE))
     for index in record.gpus:
         device = config.gpu.devices.replace("%d", str(index))
         chosen.append(Volume(f"gpu-{index}", device, f"/dev/{os.path.basename(device)}", kind="CharDevice"))

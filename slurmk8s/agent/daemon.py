@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,11 @@ from slurmk8s.slurm.client import Slurm
 
 # A question is a word and a number.
 LONGEST_QUESTION = 4096
+SECONDS_FOR_A_QUESTION = 5
+# Connections of one user: above the jobs that one node runs for one person, far below what the agent can hold open.
+MOST_CALLERS = 512
+# slurmk8s-run takes a longer silence for an agent that hangs.
+SECONDS_BETWEEN_SIGNS = 10
 
 
 class Agent:
@@ -38,6 +44,8 @@ class Agent:
         self._debts = Debts(node, config, slurm, self._store)
         self._reaper = Reaper(node, config, slurm, backend, self._store, self.finish)
         self._works: dict[int, Work] = {}
+        self._callers: Counter[int] = Counter()
+        self._refused: set[tuple[int, int]] = set()
 
     async def serve(self) -> None:
         """Until SIGTERM: answer, pay, reap. Pods run on while no agent does."""
@@ -93,9 +101,13 @@ class Agent:
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One caller, one question."""
+        caller = peer.of(writer.get_extra_info("socket"))
+        self._callers[caller.uid] += 1
         try:
-            caller = peer.of(writer.get_extra_info("socket"))
-            question = json.loads(await reader.readline() or b"null")
+            if caller.uid != 0 and self._callers[caller.uid] > MOST_CALLERS:
+                return
+            async with asyncio.timeout(SECONDS_FOR_A_QUESTION):
+                question = json.loads(await reader.readline() or b"null")
             if not isinstance(question, dict):
                 return
             job_id = question.get("job_id")
@@ -110,12 +122,15 @@ class Agent:
                     await _send(writer, {"node": self._node, "ready": True, "jobs": len(self._works)})
                 case _:
                     await _send(writer, {"stage": "refused", "sentence": "The agent does not take this question."})
-        except (ConnectionError, ValueError, asyncio.LimitOverrunError):
-            pass  # a caller that is gone or talks nonsense
+        except (ConnectionError, ValueError, TimeoutError, asyncio.LimitOverrunError):
+            pass  # a caller that is gone, says nothing or talks nonsense
         except Exception as error:  # noqa: BLE001 - one caller's trouble is not the next one's
             logger.exception(f"a question failed: {error}")
         finally:
             writer.close()
+            self._callers[caller.uid] -= 1
+            if not self._callers[caller.uid]:
+                del self._callers[caller.uid]
 
     async def _answer_finish(self, job_id: int, writer: asyncio.StreamWriter) -> None:
         try:
@@ -130,20 +145,24 @@ class Agent:
     ) -> None:
         """News of the pod until it is gone, for a process of that very job."""
         if caller.job_id != job_id:
-            logger.warning(f"pid {caller.pid} of uid {caller.uid} (job {caller.job_id}) asked for job {job_id}")
+            if len(self._refused) < 1000 and (caller.uid, job_id) not in self._refused:  # a flood must not fill the log
+                self._refused.add((caller.uid, job_id))
+                logger.warning(f"pid {caller.pid} of uid {caller.uid} (job {caller.job_id}) asked for job {job_id}")
             await _send(writer, {"stage": "refused", "sentence": f"This process is not part of job {job_id}."})
             return
         work = self.ensure(job_id)
         queue = work.listen()
+        await _send(writer, {"stage": "here"})
         gone = asyncio.create_task(reader.read())
         try:
             while not gone.done():
                 news = asyncio.create_task(queue.get())
-                await asyncio.wait({news, gone}, return_when=asyncio.FIRST_COMPLETED)
-                if not news.done():
-                    news.cancel()
-                    return
-                await _send(writer, news.result())
+                await asyncio.wait({news, gone}, timeout=SECONDS_BETWEEN_SIGNS, return_when=asyncio.FIRST_COMPLETED)
+                if news.done():
+                    await _send(writer, news.result())
+                    continue
+                news.cancel()
+                await _send(writer, {"stage": "here"})
         finally:
             gone.cancel()
             with contextlib.suppress(asyncio.CancelledError, ConnectionError):

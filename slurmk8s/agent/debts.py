@@ -4,6 +4,7 @@ The debts are files, so a crash, a full NAS or a stopped Slurm only delays them.
 """
 
 import asyncio
+import contextlib
 from dataclasses import replace
 
 from loguru import logger
@@ -23,7 +24,7 @@ SECONDS_TO_COMPLETE = 30.0
 
 
 class Debts:
-    """Summaries are written first, each in its own task; checksums wait in line."""
+    """Each payment is a task of its own; what fails is tried again in the next round."""
 
     def __init__(self, node: str, config: Config, slurm: Slurm, store: Store) -> None:
         self._node = node
@@ -32,7 +33,7 @@ class Debts:
         self._store = store
         self._bundles = Bundles(config)
         self._wake = asyncio.Event()
-        self._busy: dict[tuple[int, int], asyncio.Task[None]] = {}
+        self._busy: dict[str, asyncio.Task[None]] = {}
 
     def wake(self) -> None:
         """A job has just ended."""
@@ -42,36 +43,46 @@ class Debts:
         """Until cancelled: pay what can be paid."""
         while True:
             self._wake.clear()
-            for record in list(self._store.owed()):
-                if not record.summarised and (record.job_id, record.attempt) not in self._busy:
-                    self._busy[record.job_id, record.attempt] = asyncio.create_task(self._summarise(record))
-            for record in list(self._store.owed()):
-                if record.summarised:
-                    await self._checksum(record)
-                    if self._wake.is_set():  # people wait for summaries, nobody for checksums
-                        break
             try:
+                self._begin_payments()
+            except OSError:
+                logger.exception("the debts cannot be read")
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(SECONDS_BETWEEN_ROUNDS):
                     await self._wake.wait()
-            except TimeoutError:
-                pass
 
-    async def _summarise(self, record: Record) -> None:
+    def _begin_payments(self) -> None:
+        """Every summary at once; checksums one bundle of a person at a time, so that nobody waits for another's."""
+        for record in self._store.owed():
+            key = f"uid {record.uid}" if record.summarised else f"job {record.job_id}.{record.attempt}"
+            if key not in self._busy:
+                self._busy[key] = asyncio.create_task(self._payment(key, record))
+
+    async def _payment(self, key: str, record: Record) -> None:
+        what = "checksums" if record.summarised else "summary"
         try:
-            job = await self._ended_job(record)
-            await self._bundles.finish(record, self._summary(record, job).to_json())
-            self._store.update_owed(replace(record, summarised=True))
-            logger.info(f"job {record.job_id}: summary written")
+            await (self._checksum(record) if record.summarised else self._summarise(record))
             self._wake.set()
         except ClusterFault as fault:
-            logger.warning(f"job {record.job_id}: the summary waits: {fault}")
+            logger.warning(f"job {record.job_id}: the {what} must wait: {fault}")
         except SlurmK8sError as fault:
-            logger.error(f"job {record.job_id}: no summary can be written: {fault}")
+            logger.error(f"job {record.job_id}: there will be no {what}: {fault}")
             self._store.paid(record)
         except Exception:  # noqa: BLE001 - told in the log, tried again in the next round
-            logger.exception(f"job {record.job_id}: the summary failed")
+            logger.exception(f"job {record.job_id}: the {what} failed")
         finally:
-            self._busy.pop((record.job_id, record.attempt), None)
+            del self._busy[key]
+
+    async def _summarise(self, record: Record) -> None:
+        job = await self._ended_job(record)
+        await self._bundles.finish(record, self._summary(record, job).to_json())
+        self._store.update_owed(replace(record, summarised=True))
+        logger.info(f"job {record.job_id}: summary written")
+
+    async def _checksum(self, record: Record) -> None:
+        told = await self._bundles.checksums(record)
+        self._store.paid(record)
+        logger.info(f"job {record.job_id}: checksums {told}")
 
     async def _ended_job(self, record: Record) -> Job | None:
         """How Slurm says it ended; None where it has forgotten the job."""
@@ -120,14 +131,3 @@ class Debts:
             cause=end.cause,
             fault=end.fault,
         )
-
-    async def _checksum(self, record: Record) -> None:
-        try:
-            told = await self._bundles.checksums(record)
-            self._store.paid(record)
-            logger.info(f"job {record.job_id}: checksums {told}")
-        except ClusterFault as fault:
-            logger.warning(f"job {record.job_id}: the checksums wait: {fault}")
-        except SlurmK8sError as fault:
-            logger.error(f"job {record.job_id}: the bundle stays without checksums: {fault}")
-            self._store.paid(record)

@@ -1,5 +1,6 @@
 """Makes and removes what a pod needs on the node: the rendezvous folder, /dev/shm, a home, passwd and group."""
 
+import ctypes
 import grp
 import json
 import os
@@ -12,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from slurmk8s.agent.record import Record
-from slurmk8s.errors import NodeFault
+from slurmk8s.errors import NodeFault, PersonFault
 from slurmk8s.mountpoint import is_mountpoint
 from slurmk8s.rendezvous import Rendezvous
+
+MS_BIND = 4096
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,16 @@ class Places:
     def shm(self) -> Path:
         """A tmpfs that becomes the pod's /dev/shm."""
         return self.meeting.folder / "shm"
+
+    @property
+    def results(self) -> Path:
+        """The results folder, bound here by descriptor."""
+        return self.meeting.folder / "results"
+
+    @property
+    def outputs(self) -> Path:
+        """Its outputs, bound here by descriptor."""
+        return self.meeting.folder / "outputs"
 
     @property
     def passwd(self) -> Path:
@@ -46,7 +59,14 @@ class Places:
         return self.meeting.told / "launcher.sh"
 
 
-def furnish(places: Places, record: Record, person: pwd.struct_passwd, shm_bytes: int, plan: dict[str, Any]) -> None:
+def furnish(
+    places: Places,
+    record: Record,
+    person: pwd.struct_passwd,
+    results: Path,
+    shm_bytes: int,
+    plan: dict[str, Any],
+) -> None:
     """Make everything; what is there from before a restart is kept. The plan comes last: it says all is ready."""
     try:
         meeting = places.meeting
@@ -59,7 +79,8 @@ def furnish(places: Places, record: Record, person: pwd.struct_passwd, shm_bytes
         if not places.home.exists():
             places.home.mkdir(mode=0o700, parents=True)
             os.chown(places.home, record.uid, record.gid)
-        _mount_shm(places.shm, shm_bytes)
+        _mount_shm(places.shm, shm_bytes, record)
+        _bind_results(places, record, results)
         _put(meeting.plan, json.dumps(plan))
     except OSError as error:
         raise NodeFault(f"The node cannot make the job's folder {places.meeting.folder}: {error}.") from None
@@ -77,24 +98,65 @@ def _make_handover(meeting: Rendezvous, record: Record) -> None:
     building.rename(meeting.handover)
 
 
-def _mount_shm(path: Path, size: int) -> None:
-    path.mkdir(mode=0o1777, exist_ok=True)
+def _bind_results(places: Places, record: Record, results: Path) -> None:
+    """Hold the very folders that the worker made.
+
+    Their names belong to the user, who may put a link in their place, and the runtime would follow it as root; so they
+    are opened without following, looked at, and bound by descriptor.
+    """
+    opened: list[int] = []
+    try:
+        for name, target in ((str(results), places.results), ("outputs", places.outputs)):
+            try:
+                flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+                opened.append(os.open(name, flags, dir_fd=opened[-1] if opened else None))
+            except OSError as error:
+                raise PersonFault(
+                    f"{results} was changed while the job started: {error}.", "Submit it again."
+                ) from None
+            if os.fstat(opened[-1]).st_uid != record.uid:
+                raise PersonFault(f"{results} was changed while the job started: it is not {record.user}'s any more.")
+            target.mkdir(mode=0o755, exist_ok=True)
+            if not is_mountpoint(target):
+                bind(opened[-1], target)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def bind(descriptor: int, target: Path) -> None:
+    """mount(2) itself: the program of that name would turn the descriptor back into a path first."""
+    source = f"/proc/self/fd/{descriptor}".encode()
+    if ctypes.CDLL(None, use_errno=True).mount(source, os.fsencode(target), None, MS_BIND, None):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(target))
+
+
+def _mount_shm(path: Path, size: int, record: Record) -> None:
+    path.mkdir(mode=0o755, exist_ok=True)
     if not is_mountpoint(path):
-        options = f"size={size},mode=1777,nosuid,nodev"
+        options = f"size={size},mode=0700,uid={record.uid},gid={record.gid},nosuid,nodev"
         subprocess.run(["mount", "-t", "tmpfs", "-o", options, "slurmk8s-shm", str(path)], check=True)
+
+
+def clear_home(places: Places) -> None:
+    """Remove the job's private home: first of all, since it may have filled the disk that records are written to."""
+    _remove(places.home)
 
 
 def clear(places: Places) -> None:
     """Remove everything, also what is half there."""
-    if is_mountpoint(places.shm):
-        subprocess.run(["umount", "--lazy", str(places.shm)], check=False)
-    # rm follows no link and knows no depth at which it gives up; shutil.rmtree ends at a thousand folders.
-    subprocess.run(
-        ["rm", "-rf", "--one-file-system", "--", str(places.meeting.folder), str(places.home)],
-        stderr=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
+    for path in (places.shm, places.outputs, places.results):
+        if is_mountpoint(path):
+            subprocess.run(["umount", "--lazy", str(path)], check=False)
+            if is_mountpoint(path):  # never remove what is still somebody's results
+                raise NodeFault(f"{path} cannot be unmounted.")
+    _remove(places.meeting.folder, places.home)
+
+
+def _remove(*folders: Path) -> None:
+    """By rm: it follows no link and knows no depth at which it gives up; shutil.rmtree ends at a thousand folders."""
+    command = ["rm", "-rf", "--one-file-system", "--", *map(str, folders)]
+    subprocess.run(command, stderr=subprocess.PIPE, text=True, check=True)
 
 
 def passwd(person: pwd.struct_passwd) -> str:

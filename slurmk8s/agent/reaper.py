@@ -80,5 +80,7 @@ class Reaper:
         await asyncio.to_thread(meeting.clear, meeting.Places(rendezvous, state_folder / "homes" / str(job_id)))
 
     def _folders(self) -> set[int]:
-        folder = Rendezvous.of(str(self._config.agent.run_folder), self._node, 0).folder.parent
-        return {int(path.name) for path in folder.glob("*") if path.name.isdigit()}
+        state_folder = Path(str(self._config.agent.state_folder).replace("%n", self._node))
+        meetings = Rendezvous.of(str(self._config.agent.run_folder), self._node, 0).folder.parent
+        found = [*meetings.glob("*"), *(state_folder / "homes").glob("*")]
+        return {int(path.name) for path in found if path.name.isdigit()}

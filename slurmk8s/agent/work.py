@@ -6,6 +6,7 @@ starts where an earlier agent stopped. Whoever listens hears each stage.
 
 import asyncio
 import contextlib
+import errno
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +27,7 @@ from slurmk8s.rendezvous import Rendezvous, exists
 from slurmk8s.slurm.client import Job, Slurm
 
 ALIVE = ("RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING")
+DISK_TROUBLE = (errno.ENOSPC, errno.EROFS, errno.EIO, errno.EDQUOT)
 RETRY_SECONDS = (1, 2, 4, 8, 15)
 """Pauses while something shared does not answer; the last one repeats."""
 
@@ -88,6 +90,10 @@ class Work:
             await self._watch(record)
         except SlurmK8sError as fault:
             await self._fail(fault)
+        except OSError as error:
+            if error.errno not in DISK_TROUBLE:
+                raise
+            await self._fail(NodeFault(f"The node's disk does not take the job's record: {error.strerror}."))
         except asyncio.CancelledError:
             raise
         except Exception as error:  # noqa: BLE001 - a bug of ours: never silence
@@ -134,7 +140,7 @@ class Work:
         home = account.pw_dir if account.pw_dir.startswith("/") else "/"
         size = blueprint.shm_bytes(self._config, record)
         plan = blueprint.plan(self._config, record, self._results)
-        await asyncio.to_thread(meeting.furnish, self._places, record, account, size, plan)
+        await asyncio.to_thread(meeting.furnish, self._places, record, account, self._results, size, plan)
         self._tell("planned")
         record = await self._pull(record)
         if not (record.made and await self._backend.find(self._pod)):
@@ -188,7 +194,7 @@ class Work:
             except ClusterFault as fault:
                 if time.monotonic() + pause > deadline:
                     raise
-                (tell or (lambda sentence: self._tell("note", sentence=sentence)))(f"{fault} Trying again.")
+                (tell or (lambda sentence: self._tell("note", sentence=sentence)))(f"{fault.sentence} Trying again.")
                 await asyncio.sleep(pause)
         raise AssertionError("unreachable")
 
@@ -220,7 +226,11 @@ class Work:
         with contextlib.suppress(SlurmK8sError, OSError):
             await self._bundles.note(record, sentence + (" The job goes back to the queue." if again else ""))
             noted = self._places.meeting.plan.exists()  # only then does slurmk8s-run copy the log
-        record = self._store.save(replace(record, failure=sentence, fault=fault.fault, requeueing=again))
+        record = replace(record, failure=sentence, fault=fault.fault, requeueing=again)
+        try:
+            self._store.save(record)
+        except OSError as error:  # slurmk8s-run must hear of the end all the same
+            logger.error(f"job {self.job_id}: its record cannot be written: {error}")
         if isinstance(fault, NodeFault):
             await self._with_slurm(lambda: self._slurm.drain(self._node, f"slurmk8s: {fault.sentence}"))
         await self._act_on_failure(record, noted)
@@ -251,8 +261,7 @@ class Work:
         """Stop the work, kill and remove the pod, keep what the bundle needs. Safe to do twice."""
         async with self._finishing:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.gather(self._task, return_exceptions=True)  # however it ended: what counts is what is here
             record = self._store.load(self.job_id)
             if record is None:
                 self._store.forget(self.job_id)
@@ -260,6 +269,7 @@ class Work:
             state, cut_short = await self._stop_body()
             code = self._places.meeting.read_exit()
             await self._backend.delete(self._pod)
+            await asyncio.to_thread(meeting.clear_home, self._places)
             record = replace(
                 record,
                 exit_code=code if code is not None else (state.exit_code if state else None),
@@ -299,8 +309,7 @@ class Work:
     async def close(self) -> None:
         """The agent stops: leave the pod as it is."""
         self._task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._task
+        await asyncio.gather(self._task, return_exceptions=True)
 
 
 def _modified(path: Path) -> float | None:

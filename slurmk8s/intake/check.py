@@ -56,6 +56,9 @@ class Checker:
             # Slurm writes slurm-<id>.out and relative --output there, as the person, and a job whose output cannot be
             # opened fails: the results folder is on the share and everybody may add to it.
             options.append(f"--chdir={self.config.nas.results_folder}")
+        if job.is_container and "output" not in job.options:
+            # Its output is in the bundle, for the person alone; slurm-<id>.out would lie in everybody's folder.
+            options.append("--output=/dev/null")
         return tuple(options)
 
     def where(self, job: JobFile) -> str:

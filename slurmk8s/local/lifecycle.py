@@ -53,7 +53,7 @@ def down(layout: Layout, *, purge: bool) -> bool:
     with _locked(layout):
         was_up = _stop(layout)
     if purge:
-        shutil.rmtree(layout.folder)
+        subprocess.run(["rm", "-rf", "--one-file-system", "--", layout.folder], check=True)  # of any depth
     return was_up
 
 

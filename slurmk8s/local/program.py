@@ -20,9 +20,9 @@ from slurmk8s.local.layout import Layout
 
 def install(layout: Layout, person: pwd.struct_passwd) -> Path:
     """Copy the environment, write `slurmk8s`, and see that the person can run it; the Python to use."""
-    shutil.rmtree(layout.venv, ignore_errors=True)
     python = interpreter(layout)
-    if sys.prefix != sys.base_prefix:
+    if sys.prefix not in (sys.base_prefix, str(layout.venv)):  # not the very copy that we run from
+        shutil.rmtree(layout.venv, ignore_errors=True)
         shutil.copytree(sys.prefix, layout.venv, symlinks=True, copy_function=_link_or_copy)
         _package_from_elsewhere(layout)
     command = layout.bin / "slurmk8s"

@@ -18,6 +18,7 @@ from slurmk8s.pod.podman_words import create_fault, last_line, pull_fault
 
 # Generous: under a burst of jobs podman's own locks queue up. Beyond it podman is taken for dead.
 COMMAND_SECONDS = 120
+SECONDS_TO_LOOK = 20
 GONE = "no such pod"
 INVOCATION_ID = os.environ.get("INVOCATION_ID", uuid.uuid4().hex)
 
@@ -41,20 +42,21 @@ class Podman:
             if digest and not image.endswith(":latest"):
                 return digest
             try:
-                await self._pull(image, tell)
+                # With a copy here a hung registry is not worth waiting for.
+                await self._pull(image, tell, SECONDS_TO_LOOK if digest else self._images.pull_seconds)
             except ClusterFault as fault:
                 if not digest:
                     raise
                 tell(f"{fault} The copy of the image on this node is used.")
             return await self._digest(image) or ""
 
-    async def _pull(self, image: str, tell: Callable[[str], None]) -> None:
+    async def _pull(self, image: str, tell: Callable[[str], None], seconds: float) -> None:
         registry = image.split("/", 1)[0]
         process = await self._start("pull", "--quiet", image)
         assert process.stderr is not None
         said: list[str] = []
         try:
-            async with asyncio.timeout(self._images.pull_seconds):
+            async with asyncio.timeout(seconds):
                 async for raw in process.stderr:
                     line = raw.decode("utf-8", "replace").strip()
                     said.append(line)
@@ -62,7 +64,7 @@ class Podman:
                         tell(f"The registry {registry} does not answer; trying again.")
                 await process.wait()
         except TimeoutError:
-            raise ClusterFault(f"The pull of {image} hung for {self._images.pull_seconds:.0f} s.") from None
+            raise ClusterFault(f"The registry {registry} did not answer within {seconds:.0f} s.") from None
         finally:
             if process.returncode is None:
                 process.kill()
@@ -110,7 +112,9 @@ class Podman:
     async def start_fault(self, name: str, image: str) -> SlurmK8sError:
         """runc has already handed over when the kernel refuses the shell, so the reason is in the container's log."""
         _, out, err = await self._podman("logs", "--tail", "5", f"{name}-{labels.CONTAINER}")
-        return create_fault(image, out + "\n" + err)
+        fault = create_fault(image, out + "\n" + err)
+        # These are the container's own words, so they can end its own job and nothing more.
+        return SlurmK8sError(fault.sentence) if isinstance(fault, NodeFault) else fault
 
     async def wait(self, name: str) -> PodState | None:
         """Wait on the launcher's own pid: no polling, and an end is known at once."""

@@ -38,6 +38,8 @@ FORWARDED = (
 )
 SECONDS_WITHOUT_AGENT = 120
 SECONDS_BETWEEN_CALLS = 1.0
+# The agent gives a sign every ten.
+SECONDS_OF_SILENCE = 30
 SECONDS_TO_BE_REQUEUED = 120
 SECONDS_BETWEEN_NEWS = 30
 # SIGTSTP to an orphaned process group does nothing by default, and Slurm stops us two seconds after it.
@@ -57,6 +59,7 @@ class Step:
     handed_over: bool = False
     ending: int | None = None
     next_call: float = 0
+    last_heard: float = 0
     next_news: float = 0
     stop_timer: threading.Timer | None = None
 
@@ -78,16 +81,21 @@ class Step:
             self.next_call = time.monotonic() + SECONDS_BETWEEN_CALLS
             try:
                 self.link.ask({"ask": "pod", "job_id": self.job_id})
+                self.last_heard = time.monotonic()
             except AgentAway as error:
                 self._agent_away(error)
             return
-        if select.select([descriptor], [], [], seconds)[0]:
-            try:
+        try:
+            if select.select([descriptor], [], [], seconds)[0]:
                 for message in self.link.messages():
+                    self.last_heard = time.monotonic()
                     self.patience.end()
                     self._hear(message)
-            except AgentAway as error:
-                self._agent_away(error)
+            elif time.monotonic() - self.last_heard > SECONDS_OF_SILENCE:
+                self.link.close()
+                self._agent_away(AgentAway("it is silent"))
+        except AgentAway as error:
+            self._agent_away(error)
 
     def _agent_away(self, error: AgentAway) -> None:
         if self.handed_over:

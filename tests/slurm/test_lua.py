@@ -61,6 +61,28 @@ def test_a_large_script_without_a_command_is_stamped(bare_slurm: Any, alice: Ide
     assert stamp.decode(submitted(bare_slurm, body, identity=alice).admin_comment) == "#K8S_IMAGE=alpine"
 
 
+@pytest.mark.parametrize(
+    "line", ["#K8S_IMAGE=alpine{}x", "#K8S_IMAGE={}alpine{}# remark", "#K8S_IMAGE=alpine{}", "#K8S_{}=x"]
+)
+def test_no_line_keeps_slurmctld_busy(bare_slurm: Any, alice: Identity, line: str) -> None:
+    """A million spaces once, which would take days if anything looked at them twice; others are answered meanwhile."""
+    body = f"#!/bin/bash\n{line.replace('{}', ' ' * 1_000_000)}\necho\n"
+    asker = subprocess.Popen(
+        ["sbatch", "--hold", "--output=/dev/null"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env=bare_slurm.environment,
+        user=alice.uid,
+        group=alice.gid,
+        extra_groups=[],
+        cwd="/",
+    )
+    _, words = asker.communicate(body.encode(), timeout=30)
+    assert len(words) < 2000
+    assert bare_slurm.commands.job(submitted(bare_slurm, "#!/bin/sh\ntrue\n", identity=alice).job_id) is not None
+
+
 def test_a_partition_can_have_an_image(bare_slurm: Any, alice: Identity) -> None:
     job = submitted(bare_slurm, "#!/bin/sh\n", "--partition=boxed", identity=alice)
     assert stamp.decode(job.admin_comment) == "#K8S_IMAGE=nas-hub.local:5407/default:1"

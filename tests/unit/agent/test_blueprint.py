@@ -71,7 +71,7 @@ def test_the_whole_pod(record: Callable[..., Record]) -> None:
         "/dev/shm": ("/run/slurmk8s/jobs/7/shm", "Directory", False),
         "/mnt/nas": ("/mnt/nas", "Directory", False),
         "/home/alice": ("/var/lib/slurmk8s/homes/7", "Directory", False),
-        "/workspace": ("/mnt/nas/results/7/outputs", "Directory", False),
+        "/workspace": ("/run/slurmk8s/jobs/7/outputs", "Directory", False),
     }
 
 
@@ -87,7 +87,7 @@ def test_results_outside_every_mount_get_their_own(record: Callable[..., Record]
     config = Config(mounts={"nas": {"source": "/mnt/nas", "target": "/nas"}})  # type: ignore[dict-item]
     seen = mounts(pod(record(), config))
     assert seen["/nas"][0] == "/mnt/nas"
-    assert seen["/mnt/nas/results/7"] == ("/mnt/nas/results/7", "Directory", False)
+    assert seen["/mnt/nas/results/7"] == ("/run/slurmk8s/jobs/7/results", "Directory", False)
 
 
 def test_further_mounts_are_those_the_job_names(record: Callable[..., Record]) -> None:
