@@ -166,3 +166,18 @@ spec:
         cluster.run("podman", "kube", "play", "--network=none", "-", user="root", inside=True, input=play)
     cluster.wait_for(lambda: cluster.pods() == ["stranger"], "the reaper", 120)
     cluster.podman("pod", "rm", "--force", "--time=0", "stranger")
+
+
+def test_an_agent_that_hangs_is_noticed_and_waited_for(cluster: Any) -> None:
+    pid = cluster.kill("agent-node1", signal.SIGSTOP)
+    try:
+        job_id = cluster.sbatch(
+            body("echo ran", image=ALPINE), "--nodelist=node1", "--output=/mnt/nas/work/hung-%j.out"
+        )
+        slurms = cluster.layout.nas / "work" / f"hung-{job_id}.out"
+        cluster.wait_for(lambda: slurms.exists() and "it is silent" in slurms.read_text(), "a word about it", 60)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert cluster.wait(job_id)["JobState"] == "COMPLETED"
+    assert cluster.stdout(job_id) == "ran\n"
+    assert slurms.read_text().count("does not answer") == 1
