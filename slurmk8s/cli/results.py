@@ -101,6 +101,9 @@ def _existing(root: Path, job: str) -> Found:
             f"There are no results of job {job} in {root}.",
             f"They are there when it starts; see `squeue -j {job}`, or wait with `slurmk8s logs -f {job}`.",
         )
+    owner = found.bundle.folder.stat().st_uid
+    if os.getuid() not in (0, owner):  # anybody can make a folder with a job's number
+        click.echo(f"slurmk8s: {found.bundle.folder} belongs to {_owner(owner)}, not to you", err=True)
     return found
 
 

@@ -131,3 +131,12 @@ def test_nothing_of_ours_that_root_runs_can_be_written_by_a_user(cluster: Any) -
             found = path.lstat()
             assert found.st_uid == 0 or stat.S_ISLNK(found.st_mode), path
             assert stat.S_ISLNK(found.st_mode) or not found.st_mode & 0o022, path
+
+
+def test_a_bundle_that_somebody_else_put_there_is_named_as_theirs(cluster: Any) -> None:
+    folder = cluster.layout.results / "7654321"
+    cluster.run("sh", "-c", 'mkdir -p "$1/outputs" && : > "$1/checksums.txt"', "sh", folder, user=cluster.other_user)
+    cluster.run("chmod", "-R", "a+rX", folder, user=cluster.other_user)
+    for command in ("results", "verify", "logs"):
+        shown = cluster.run("slurmk8s", command, "7654321", check=False)
+        assert f"belongs to {cluster.other_user}, not to you" in shown.stderr
