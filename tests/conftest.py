@@ -3,6 +3,7 @@
 import contextlib
 import pwd
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +19,11 @@ from slurmk8s.local import program
 from slurmk8s.local.layout import Layout
 
 Result = TypeVar("Result")
+
+# Started in the background of a script, we and every program we start would ignore these for ever.
+for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 def pytest_report_header() -> str:

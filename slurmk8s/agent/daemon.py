@@ -50,6 +50,7 @@ class Agent:
     async def serve(self) -> None:
         """Until SIGTERM: answer, pay, reap. Pods run on while no agent does."""
         os.umask(0o022)
+        hear_all_signals()
         stopped = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
@@ -168,6 +169,16 @@ class Agent:
             with contextlib.suppress(asyncio.CancelledError, ConnectionError):
                 await gone
             work.listeners.discard(queue)
+
+
+def hear_all_signals() -> None:
+    """An ignored signal stays ignored in every program that we start, down to a job's body, which could not trap it.
+
+    We were started ignoring some if that was done by nohup, or in the background of a script.
+    """
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGCHLD}:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)  # for ourselves as before; a program that we start has the default
 
 
 async def _send(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from slurmk8s.agent.record import Record
+from slurmk8s.config import Config
 from slurmk8s.errors import NodeFault, PersonFault
 from slurmk8s.mountpoint import is_mountpoint
 from slurmk8s.rendezvous import Rendezvous
@@ -84,6 +85,19 @@ def furnish(
         _put(meeting.plan, json.dumps(plan))
     except OSError as error:
         raise NodeFault(f"The node cannot make the job's folder {places.meeting.folder}: {error}.") from None
+
+
+def require_mounts(config: Config, node: str, record: Record) -> None:
+    """Nothing is made on an empty mount point: results would land on the system disk."""
+    mounts = [config.mounts[name] for name in (*config.standard_mounts, *record.mounts)]
+    needed = [mount.source for mount in mounts if mount.require_mountpoint]
+    if config.nas.require_mountpoint and not is_mountpoint(config.nas.root):
+        raise NodeFault(
+            f"The NAS is not mounted at {config.nas.root} on {node}.", f"Mount it: `mount {config.nas.root}`."
+        )
+    for source in needed:
+        if not is_mountpoint(source):
+            raise NodeFault(f"{source} is not mounted on {node}.", f"Mount it: `mount {source}`.")
 
 
 def _make_handover(meeting: Rendezvous, record: Record) -> None:

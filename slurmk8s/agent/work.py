@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import errno
 import time
+from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,11 @@ from typing import Any
 from loguru import logger
 
 from slurmk8s.agent import blueprint, meeting, person
-from slurmk8s.agent.asking import ask
+from slurmk8s.agent.asking import ask, pauses
 from slurmk8s.agent.record import Record, Store
 from slurmk8s.agent.request import full_record, plain_record, stamped_lines
 from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SlurmK8sError
-from slurmk8s.mountpoint import is_mountpoint
 from slurmk8s.pod import labels
 from slurmk8s.pod.backend import Backend, PodState
 from slurmk8s.rendezvous import Rendezvous, exists
@@ -28,8 +28,6 @@ from slurmk8s.slurm.client import Job, Slurm
 
 ALIVE = ("RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING")
 DISK_TROUBLE = (errno.ENOSPC, errno.EROFS, errno.EIO, errno.EDQUOT)
-RETRY_SECONDS = (1, 2, 4, 8, 15)
-"""Pauses while something shared does not answer; the last one repeats."""
 
 
 class Work:
@@ -48,6 +46,7 @@ class Work:
         self._bundles = person.Bundles(config)
         self._news: dict[str, dict[str, Any]] = {}
         self._finishing = asyncio.Lock()
+        self._begun: list[asyncio.Future[None]] = []
         run_folder = str(config.agent.run_folder)
         state_folder = Path(str(config.agent.state_folder).replace("%n", node))
         self._places = meeting.Places(Rendezvous.of(run_folder, node, job_id), state_folder / "homes" / str(job_id))
@@ -118,7 +117,7 @@ class Work:
 
     async def _job(self) -> Job | None:
         """The job as slurmctld knows it, None if it does not run here; waits while slurmctld does not answer."""
-        for pause in _pauses():
+        for pause in pauses():
             try:
                 job = await ask(lambda: self._slurm.job(self.job_id))
             except ClusterFault as fault:
@@ -131,7 +130,7 @@ class Work:
 
     async def _make(self, record: Record) -> Record:
         """Results folder, rendezvous, image, pod; each step can be done again."""
-        self._check_mounts(record)
+        meeting.require_mounts(self._config, self._node, record)
         # The earlier attempt's summary is written first: it moves aside together with its logs.
         while self._store.still_owes(record.job_id, record.attempt):  # noqa: ASYNC110 - the debts' files tell
             await asyncio.sleep(0.05)
@@ -140,26 +139,24 @@ class Work:
         home = account.pw_dir if account.pw_dir.startswith("/") else "/"
         size = blueprint.shm_bytes(self._config, record)
         plan = blueprint.plan(self._config, record, self._results)
-        await asyncio.to_thread(meeting.furnish, self._places, record, account, self._results, size, plan)
+        await self._uninterrupted(
+            asyncio.to_thread(meeting.furnish, self._places, record, account, self._results, size, plan)
+        )
         self._tell("planned")
         record = await self._pull(record)
         if not (record.made and await self._backend.find(self._pod)):
             if record.made:
                 return record  # it was there and is gone: _watch tells it
             pod = blueprint.pod(self._config, self._node, record, self._places, home, self._results)
-            await self._backend.create(pod)
+            await self._uninterrupted(self._backend.create(pod))
             record = self._store.save(replace(record, made=True))
         self._tell("running")
         return record
 
-    def _check_mounts(self, record: Record) -> None:
-        nas = self._config.nas
-        if nas.require_mountpoint and not is_mountpoint(nas.root):
-            raise NodeFault(f"The NAS is not mounted at {nas.root} on {self._node}.", f"Mount it: `mount {nas.root}`.")
-        for name in (*self._config.standard_mounts, *record.mounts):
-            mount = self._config.mounts[name]
-            if mount.require_mountpoint and not is_mountpoint(mount.source):
-                raise NodeFault(f"{mount.source} is not mounted on {self._node}.", f"Mount it: `mount {mount.source}`.")
+    async def _uninterrupted(self, step: Coroutine[Any, Any, None]) -> None:
+        """What has begun is finished even if the job ends meanwhile: half a pod cannot be found and removed."""
+        self._begun = [asyncio.ensure_future(step)]
+        await asyncio.shield(self._begun[0])
 
     async def _pull(self, record: Record) -> Record:
         if record.digest is not None:
@@ -188,7 +185,7 @@ class Work:
     async def _until_cluster_answers(self, attempt: Any, tell: Any = None) -> Any:  # noqa: ANN401 - any coroutine
         """Try again while the cluster is at fault, for as long as one attempt may; then the fault stands."""
         deadline = time.monotonic() + self._config.images.pull_retry_seconds
-        for pause in _pauses():
+        for pause in pauses():
             try:
                 return await attempt()
             except ClusterFault as fault:
@@ -245,7 +242,7 @@ class Work:
             self._tell("failed", sentence=record.failure, noted=noted, exit_code=1)
 
     async def _with_slurm(self, question: Any) -> None:  # noqa: ANN401 - any call
-        for pause in _pauses():
+        for pause in pauses():
             try:
                 await ask(question)
             except ClusterFault:
@@ -261,7 +258,8 @@ class Work:
         """Stop the work, kill and remove the pod, keep what the bundle needs. Safe to do twice."""
         async with self._finishing:
             self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)  # however it ended: what counts is what is here
+            # However they ended: what counts is what is here now.
+            await asyncio.gather(self._task, *self._begun, return_exceptions=True)
             record = self._store.load(self.job_id)
             if record is None:
                 self._store.forget(self.job_id)
@@ -318,9 +316,3 @@ def _modified(path: Path) -> float | None:
         return min(path.lstat().st_mtime, time.time())
     except OSError:
         return None
-
-
-def _pauses() -> Any:  # noqa: ANN401 - an endless generator of numbers
-    yield from RETRY_SECONDS
-    while True:
-        yield RETRY_SECONDS[-1]

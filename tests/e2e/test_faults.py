@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -181,3 +182,20 @@ def test_an_agent_that_hangs_is_noticed_and_waited_for(cluster: Any) -> None:
     assert cluster.wait(job_id)["JobState"] == "COMPLETED"
     assert cluster.stdout(job_id) == "ran\n"
     assert slurms.read_text().count("does not answer") == 1
+
+
+def test_a_job_cancelled_at_any_moment_of_its_start_leaves_nothing(cluster: Any) -> None:
+    """Cancelled a little later each time, from before the Prolog to after the body has begun."""
+    script = body("echo up; sleep 300", image=ALPINE)
+    for moment in range(12):
+        job_id = cluster.sbatch(script, "--nodelist=node1")
+        folder = cluster.layout.folder / "state" / "node1" / "jobs"
+        if moment:
+            cluster.wait_for((folder / f"{job_id}.json").exists, "the record")
+        time.sleep(moment * 0.06)  # a moment, not a hope: each of them must end the same way
+        cluster.run("scancel", str(job_id))
+        assert cluster.wait(job_id)["JobState"] == "CANCELLED"
+        assert cluster.pods() == []
+        assert not (cluster.layout.folder / "run" / "node1" / "jobs" / str(job_id)).exists()
+        assert list(folder.iterdir()) == []
+    assert cluster.run("sinfo", "--noheader", "--list-reasons").stdout == ""

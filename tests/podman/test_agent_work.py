@@ -167,7 +167,8 @@ def site(podman: Any, image: str) -> Iterator[Site]:
     if site.go is not None:
         os.close(site.go)
     podman.run("pod", "rm", "--all", "--force", "--time=0", check=False)
-    subprocess.run(["umount", "-l", str(folder / "run/jobs/7/shm")], stderr=subprocess.DEVNULL, check=False)
+    for name in ("shm", "outputs", "results"):
+        subprocess.run(["umount", "-l", folder / "run/jobs/7" / name], stderr=subprocess.DEVNULL, check=False)
     shutil.rmtree(folder)
 
 
