@@ -4,7 +4,7 @@ SHELL := /bin/bash
 # Not a pyenv shim or a Python in somebody's home: jobs run it as their own user.
 PYTHON ?= $(or $(wildcard /usr/bin/python3),python3)
 VENV := .venv
-# Installing packages, namespaces and mounts need root; making the venv and the unit tests do not.
+# Installing packages, namespaces, mounts and acting as several people need root; making the venv does not.
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 SOURCES := $(shell find slurmk8s slurm-conf -type f -not -path '*/__pycache__/*') pyproject.toml README.md LICENSE
 # The wheel is what is tested, so the checkout must not be found first.
@@ -62,8 +62,9 @@ lint: venv
 	$(call timed,mypy,$(VENV)/bin/mypy --no-error-summary)
 	$(call timed,import contracts,$(VENV)/bin/lint-imports --no-cache >/dev/null || $(VENV)/bin/lint-imports --no-cache)
 
+# As root too: what one person must not do to another's files takes two persons.
 unit: venv
-	$(call timed,unit tests,$(PYTEST) -q -n auto tests/unit)
+	$(call timed,unit tests,$(SUDO) $(PYTEST) -q -n auto tests/unit)
 
 real: deps venv
 	$(call timed,real Slurm,$(SUDO) $(PYTEST) -q -n 2 --dist loadfile tests/slurm)
