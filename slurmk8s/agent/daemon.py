@@ -29,6 +29,7 @@ SECONDS_FOR_A_QUESTION = 5
 MOST_CALLERS = 512
 # slurmk8s-run takes a longer silence for an agent that hangs.
 SECONDS_BETWEEN_SIGNS = 10
+LOOKS = 5
 
 
 class Agent:
@@ -145,6 +146,11 @@ class Agent:
         self, caller: peer.Peer, job_id: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """News of the pod until it is gone, for a process of that very job."""
+        for _ in range(LOOKS):
+            if caller.job_id is not None:
+                break
+            await asyncio.sleep(0.1)  # slurmstepd may not have taken its name yet
+            caller = peer.of(writer.get_extra_info("socket"))
         if caller.job_id != job_id:
             if len(self._refused) < 1000 and (caller.uid, job_id) not in self._refused:  # a flood must not fill the log
                 self._refused.add((caller.uid, job_id))

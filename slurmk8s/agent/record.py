@@ -110,6 +110,10 @@ class Store:
         """Whether a summary of an earlier attempt of this job is not written yet."""
         return any(r.job_id == job_id and r.attempt < attempt and not r.summarised for r in self.owed())
 
+    def owes_anything(self, job_id: int, attempt: int) -> bool:
+        """Whether anything of an earlier attempt of this job is still to be written."""
+        return any(r.job_id == job_id and r.attempt < attempt for r in self.owed())
+
     def update_owed(self, record: Record) -> Record:
         """A step of the debt is paid."""
         _write(self._owed(record), record)

@@ -27,6 +27,8 @@ from slurmk8s.rendezvous import Rendezvous, exists
 from slurmk8s.slurm.client import Job, Slurm
 
 ALIVE = ("RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING")
+LOOKS = 5
+SECONDS_FOR_CHECKSUMS = 20
 DISK_TROUBLE = (errno.ENOSPC, errno.EROFS, errno.EIO, errno.EDQUOT)
 
 
@@ -107,6 +109,11 @@ class Work:
         if record is not None and record.made:
             return record
         job = await self._job()
+        for _ in range(LOOKS if record is None else 0):  # whoever asked for it says it runs: Slurm may be a moment late
+            if job is not None:
+                break
+            await asyncio.sleep(0.3)
+            job = await self._job()
         if job is None and record is None:
             raise PersonFault(f"Slurm does not run job {self.job_id} on {self._node}.")
         if job is None or (record is not None and record.attempt == job.restarts and record.image):
@@ -131,9 +138,7 @@ class Work:
     async def _make(self, record: Record) -> Record:
         """Results folder, rendezvous, image, pod; each step can be done again."""
         meeting.require_mounts(self._config, self._node, record)
-        # The earlier attempt's summary is written first: it moves aside together with its logs.
-        while self._store.still_owes(record.job_id, record.attempt):  # noqa: ASYNC110 - the debts' files tell
-            await asyncio.sleep(0.05)
+        await self._earlier_attempt_written(record)
         await self._until_cluster_answers(lambda: self._bundles.prepare(record))
         account = person.account(record.uid)
         home = account.pw_dir if account.pw_dir.startswith("/") else "/"
@@ -152,6 +157,17 @@ class Work:
             record = self._store.save(replace(record, made=True))
         self._tell("running")
         return record
+
+    async def _earlier_attempt_written(self, record: Record) -> None:
+        """Its summary moves aside together with its logs, so it comes first.
+
+        Its checksums too, if they do not take long: two workers at one bundle get into each other's way.
+        """
+        patience = time.monotonic() + SECONDS_FOR_CHECKSUMS
+        while self._store.still_owes(record.job_id, record.attempt) or (  # noqa: ASYNC110 - the debts' files tell
+            time.monotonic() < patience and self._store.owes_anything(record.job_id, record.attempt)
+        ):
+            await asyncio.sleep(0.05)
 
     async def _uninterrupted(self, step: Coroutine[Any, Any, None]) -> None:
         """What has begun is finished even if the job ends meanwhile: half a pod cannot be found and removed."""

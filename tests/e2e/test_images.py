@@ -155,10 +155,12 @@ def test_a_registry_that_is_down_is_told_at_once_retried_requeued_and_told_at_th
     assert json.loads((first / "summary.json").read_text())["state"] == "requeued"
     down.run("scontrol", "update", f"JobId={job_id}", "StartTime=now", user="root")  # Slurm waits two minutes
     fields = down.wait(job_id, 120)
+    told = slurms.read_text() + down.log("agent_node1.log")
+    down.wait_for(lambda: down.summary(job_id)["attempt"] == 1, f"the second attempt's summary; told was: {told}")
     summary = down.summary(job_id)
     assert fields["JobState"] == "FAILED"
-    assert summary["fault"] == "cluster"
-    assert "does not answer" in summary["cause"]
-    assert "tried 2 times" in summary["cause"]
+    assert summary["fault"] == "cluster", told
+    assert "does not answer" in summary["cause"], told
+    assert "tried 2 times" in summary["cause"], told
     assert (first / "attempt-0" / "summary.json").exists()
     assert down.run("sinfo", "--noheader", "--list-reasons").stdout == ""
