@@ -129,6 +129,14 @@ class Agent(Section):
     """Extra delay before a job that was requeued for a cluster fault may start again. Unit: seconds. Default 0:
     Slurm's own two minutes are enough."""
 
+    def run_folder_of(self, node: str) -> Path:
+        """The run folder of a node's agent."""
+        return Path(str(self.run_folder).replace("%n", node))
+
+    def state_folder_of(self, node: str) -> Path:
+        """The state folder of a node's agent."""
+        return Path(str(self.state_folder).replace("%n", node))
+
 
 class Podman(Section):
     """The backend for one machine without Kubernetes."""

@@ -7,7 +7,6 @@ import os
 import signal
 import socket
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from loguru import logger
@@ -40,8 +39,8 @@ class Agent:
         self._config = config
         self._slurm = slurm
         self._backend = backend
-        self._run_folder = Path(str(config.agent.run_folder).replace("%n", node))
-        self._store = Store(Path(str(config.agent.state_folder).replace("%n", node)))
+        self._run_folder = config.agent.run_folder_of(node)
+        self._store = Store(config.agent.state_folder_of(node))
         self._debts = Debts(node, config, slurm, self._store)
         self._reaper = Reaper(node, config, slurm, backend, self._store, self.finish)
         self._works: dict[int, Work] = {}

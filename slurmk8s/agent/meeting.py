@@ -29,6 +29,12 @@ class Places:
     home: Path
     """A private home for the job, where the person's own is not shared with pods."""
 
+    @classmethod
+    def of(cls, config: Config, node: str, job_id: int) -> "Places":
+        """Where a job's folders are on this node."""
+        meeting = Rendezvous.of(str(config.agent.run_folder), node, job_id)
+        return cls(meeting, config.agent.state_folder_of(node) / "homes" / str(job_id))
+
     @property
     def shm(self) -> Path:
         """A tmpfs that becomes the pod's /dev/shm."""

@@ -6,7 +6,6 @@ the next round before anything happens: a job may be between two answers.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 
 from loguru import logger
 
@@ -17,7 +16,6 @@ from slurmk8s.config import Config
 from slurmk8s.errors import SlurmK8sError
 from slurmk8s.pod import labels
 from slurmk8s.pod.backend import Backend
-from slurmk8s.rendezvous import Rendezvous
 from slurmk8s.slurm.client import Slurm
 
 
@@ -75,12 +73,9 @@ class Reaper:
         await self._finish(job_id)
         if pod is not None:
             await self._backend.delete(pod)
-        state_folder = Path(str(self._config.agent.state_folder).replace("%n", self._node))
-        rendezvous = Rendezvous.of(str(self._config.agent.run_folder), self._node, job_id)
-        await asyncio.to_thread(meeting.clear, meeting.Places(rendezvous, state_folder / "homes" / str(job_id)))
+        await asyncio.to_thread(meeting.clear, meeting.Places.of(self._config, self._node, job_id))
 
     def _folders(self) -> set[int]:
-        state_folder = Path(str(self._config.agent.state_folder).replace("%n", self._node))
-        meetings = Rendezvous.of(str(self._config.agent.run_folder), self._node, 0).folder.parent
-        found = [*meetings.glob("*"), *(state_folder / "homes").glob("*")]
+        any_job = meeting.Places.of(self._config, self._node, 0)
+        found = [*any_job.meeting.folder.parent.glob("*"), *any_job.home.parent.glob("*")]
         return {int(path.name) for path in found if path.name.isdigit()}

@@ -23,7 +23,7 @@ from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SlurmK8sError
 from slurmk8s.pod import labels
 from slurmk8s.pod.backend import Backend, PodState
-from slurmk8s.rendezvous import Rendezvous, exists
+from slurmk8s.rendezvous import exists
 from slurmk8s.slurm.client import Job, Slurm
 
 ALIVE = ("RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING")
@@ -49,9 +49,7 @@ class Work:
         self._news: dict[str, dict[str, Any]] = {}
         self._finishing = asyncio.Lock()
         self._begun: list[asyncio.Future[None]] = []
-        run_folder = str(config.agent.run_folder)
-        state_folder = Path(str(config.agent.state_folder).replace("%n", node))
-        self._places = meeting.Places(Rendezvous.of(run_folder, node, job_id), state_folder / "homes" / str(job_id))
+        self._places = meeting.Places.of(config, node, job_id)
         self._results = self._bundles.folder(job_id)
         self._task = asyncio.create_task(self._live())
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from pathlib import Path
 
 import click
 
@@ -24,7 +23,7 @@ def agent(node: str | None) -> None:
     if settings.backend != "podman":
         raise SetupError(f"The backend {settings.backend!r} is not there yet.", 'Set backend = "podman".')
     require_readable_program()
-    work = Path(str(settings.agent.run_folder).replace("%n", node)) / "manifests"
+    work = settings.agent.run_folder_of(node) / "manifests"
     work.mkdir(mode=0o700, parents=True, exist_ok=True)
     backend = Podman(settings.podman, settings.images, settings.cluster, node, work)
     asyncio.run(Agent(node, settings, SlurmCommands(settings.slurm), backend).serve())
