@@ -191,6 +191,54 @@ local function wrapped(script)
 	return new .. script:sub(#line + 1)
 end
 
+-- What a field says; 0 where it is not set, which Slurm writes as nil or as one of the largest numbers of its type.
+local function amount(value, not_set)
+	return type(value) == "number" and value > 0 and value < (not_set or slurm.NO_VAL) and value or 0
+end
+
+-- `gres:gpu:tesla:2,gres:lustre:1` → 2; newer releases write `gres/gpu:2`.
+local function gpus_in(text)
+	local total = 0
+	for item in (text or ""):gmatch("[^,]+") do
+		local kind = item:gsub("^gres[:/]", ""):match("^gpu(.*)$")
+		if kind == "" or kind and kind:find("^[:=]") then
+			total = total + (tonumber(kind:match("[:=](%d+)$")) or 1)
+		end
+	end
+	return total
+end
+
+-- A job that alone asks for more than its person may hold could never start. What Slurm adds by itself (default memory,
+-- whole nodes) is not known yet; the node's agent counts again.
+local function check_limits(job_desc)
+	-- Facts that an earlier release wrote have none.
+	local limits = (facts.other_limits or {})[job_desc.user_id] or facts.limits or {}
+	local nodes = math.max(amount(job_desc.min_nodes), 1)
+	local tasks = math.max(amount(job_desc.num_tasks), 1)
+	local cpus = math.max(amount(job_desc.min_cpus), tasks * math.max(amount(job_desc.cpus_per_task, slurm.NO_VAL16), 1))
+	local gpus = math.max(
+		gpus_in(job_desc.tres_per_job),
+		gpus_in(job_desc.tres_per_node) * nodes,
+		gpus_in(job_desc.tres_per_task) * tasks
+	)
+	local memory = math.max(amount(job_desc.min_mem_per_node) * nodes, amount(job_desc.min_mem_per_cpu) * cpus)
+	local asked, allowed = {}, {}
+	for _, each in ipairs({
+		{ cpus, limits.cpus, "%d CPUs" },
+		{ memory, limits.memory_mb, "%dM of memory" },
+		{ gpus, limits.gpus, "%d GPUs" },
+	}) do
+		if each[2] and each[1] > each[2] then
+			asked[#asked + 1] = string.format(each[3], each[1])
+			allowed[#allowed + 1] = string.format(each[3], each[2])
+		end
+	end
+	if #asked > 0 then
+		refuse("the job asks for " .. table.concat(asked, " and ") .. ", and one person may hold "
+			.. table.concat(allowed, " and ") .. " at the same time; ask for less, or ask the admins for a larger quota.")
+	end
+end
+
 local function with_words(comment, words)
 	for _, word in ipairs(words) do
 		if not has_word(comment, word) then
@@ -238,6 +286,7 @@ local function stamp(job_desc, part_list)
 		end
 		texts[#texts + 1] = "#K8S_IMAGE=" .. default
 	end
+	check_limits(job_desc)
 	local new_script = wrapped(script)
 	local comment = with_words(job_desc.comment or "", { MARKER })
 	job_desc.admin_comment = STAMP .. encoded(texts)

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# Where the pod sees the two folders; launcher.sh has the same paths.
+# Where the pod sees the two folders; launcher.sh has the same path for what it is told.
 IN_POD = Path("/slurmk8s")
+# What a body's exit code is when somebody else has ended it: SIGTERM, SIGKILL.
+ENDED_BY_SIGNAL = (143, 137)
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,16 @@ class Rendezvous:
         return self.handover / "out_of_memory"
 
     @property
+    def peak(self) -> Path:
+        """The most memory that the pod ever held, in bytes, by the kernel's own count."""
+        return self.handover / "peak"
+
+    @property
+    def stopped(self) -> Path:
+        """Exists once Kubernetes has begun to end the pod while the body ran: somebody deleted or evicted it."""
+        return self.handover / "stopped"
+
+    @property
     def problem(self) -> Path:
         """One sentence by the launcher when it could not run the body."""
         return self.handover / "problem"
@@ -102,6 +114,15 @@ class Rendezvous:
             return None
         return int(text) & 0xFF
 
+    def read_peak(self) -> int | None:
+        """The peak of memory in bytes, where the launcher could read it."""
+        text = read_users_file(self.peak, 24)
+        return int(text) if text and re.fullmatch(r"[0-9]+\n", text) else None
+
+    def was_ended_from_outside(self, code: int | None) -> bool:
+        """Whether that exit code is no decision of the body's own, but of whoever ended its pod."""
+        return code in (None, *ENDED_BY_SIGNAL) and exists(self.stopped)
+
     def read_problem(self) -> str | None:
         """The launcher's sentence, if there is one."""
         text = read_users_file(self.problem, 1000)
@@ -114,6 +135,8 @@ class Rendezvous:
         except OSError:
             return False
         try:
+            if not stat.S_ISFIFO(os.fstat(fifo).st_mode):  # the agent asks too, as root, and the folder is the user's
+                return False
             os.write(fifo, f"{whom} {signal_name}\n".encode())  # below PIPE_BUF, so lines never mix
         except BlockingIOError:
             return False

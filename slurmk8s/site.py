@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from slurmk8s.config import Config, Mount
 from slurmk8s.jobfile import Site, paths_of_interest
 from slurmk8s.jobfile.k8s import is_under
+from slurmk8s.kube.quotas import limits_of
 
 if TYPE_CHECKING:
     from slurmk8s.slurm.client import Identity
@@ -48,6 +49,8 @@ def site_of(config: Config) -> Site:
         mounts=tuple(config.mounts),
         mount_targets=targets,
         priorities=config.priorities,
+        limits=limits_of(config),
+        other_limits={name: limits_of(config, name) for name in config.kubernetes.quotas},
     )
 
 

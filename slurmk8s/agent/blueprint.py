@@ -1,107 +1,148 @@
-"""From a job's record to its pod: which folders it sees, what its environment holds, what slurmk8s-run is told.
+"""From a job's record to its pod: what its manifest says, what its environment holds, what slurmk8s-run is told.
 
 Pure, but for asking which device files this node has.
 """
 
-import os
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from slurmk8s import labels
+from slurmk8s.agent import volumes
 from slurmk8s.agent.meeting import Places
 from slurmk8s.agent.record import Record
-from slurmk8s.config import Config
-from slurmk8s.jobfile.k8s import WORKSPACE, is_under
-from slurmk8s.pod import labels
-from slurmk8s.pod.manifest import Pod, Volume
-from slurmk8s.rendezvous import IN_POD
+from slurmk8s.config import Config, Partition, Toleration
+from slurmk8s.labels import PodName
+from slurmk8s.pod.manifest import Pod
 
-# An image that asks for less than this cannot even start a shell with its libraries.
-SMALLEST_SHM = 64 << 20
+# A kubelet that must end the pod runs this first: PID 1 takes no signals, so the body hears of it here. The file tells
+# slurmk8s-run that the end was not the body's own.
+# A job that Slurm ends has heard SIGTERM from slurmk8s-run already, which leaves the other file.
+BEFORE_STOP = (
+    "/bin/sh",
+    "-c",
+    'cd "$SLURMK8S_HANDOVER" && { [ -e terminated ] || { : >stopped; kill -s TERM -- -1; }; }',
+)
 
 
-def pod(config: Config, node: str, record: Record, places: Places, home: str, results: Path) -> Pod:
+@dataclass(frozen=True)
+class Surroundings:
+    """What a manifest needs besides the record."""
+
+    node: str
+    places: Places
+    home: str
+    results: Path
+    told: dict[str, str]
+    gpu_uuids: tuple[str, ...] = ()
+    """Of the GPUs that Slurm chose, in mode `pinned`."""
+
+
+def pod_name(record: Record, node: str) -> PodName:
+    """Which pod is this record's."""
+    return PodName(record.job_id, record.uid, record.rank(node))
+
+
+def pod(config: Config, record: Record, around: Surroundings) -> Pod:
     """The manifest's values."""
-    name = labels.pod_name(record.job_id, record.rank(node))
-    resources = {"cpu": str(record.cpus)}
-    if record.memory_mb:
-        resources["memory"] = f"{record.memory_mb}Mi"
-    return Pod(
-        name=name,
-        hostname=name,
-        labels={
+    name = str(pod_name(record, around.node))
+    shared: dict[str, Any] = {
+        "name": name,
+        "hostname": name,
+        "labels": {
             labels.APP: labels.APP_VALUE,
             labels.JOB_ID: str(record.job_id),
             labels.CLUSTER: config.cluster,
-            labels.NODE: node,
+            labels.NODE: around.node,
             labels.ATTEMPT: str(record.attempt),
             labels.USER_ID: str(record.uid),
         },
-        image=record.image,
-        container=labels.CONTAINER,
-        uid=record.uid,
-        gid=record.gid,
-        groups=record.groups,
-        resources=resources,
-        environment=environment(record, home, results),
-        volumes=volumes(config, record, places, home, results),
-        priority=record.priority,
-        grace_seconds=int(config.agent.kill_grace_seconds),
-        pull_policy="Never",  # the agent has pulled it, with a sentence for each way that can fail
+        "image": record.image,
+        "container": labels.CONTAINER,
+        "uid": record.uid,
+        "gid": record.gid,
+        "groups": record.groups,
+        "environment": environment(config, record, around),
+        "priority": record.priority,
+        "grace_seconds": int(config.agent.kill_grace_seconds),
+    }
+    if config.backend == "podman":
+        return Pod(
+            **shared,
+            resources=resources(record),
+            volumes=volumes.of_podman(config, record, around.places, around.home, around.results),
+            pull_policy="Never",  # the agent has pulled it, with a sentence for each way that can fail
+        )
+    return _on_kubernetes(config, record, around, shared)
+
+
+def _on_kubernetes(config: Config, record: Record, around: Surroundings, shared: dict[str, Any]) -> Pod:
+    settings = config.kubernetes
+    partition = config.partitions.get(record.partition, Partition())
+    counted = resources(record)
+    if record.gpus and config.gpu.mode == "count":
+        counted[config.gpu.resource] = str(len(record.gpus))
+    runtime_class = partition.runtime_class or settings.runtime_class
+    if record.gpus and config.gpu.mode == "pinned":
+        runtime_class = config.gpu.runtime_class
+    return Pod(
+        **shared,
+        namespace=settings.namespace_of(record.uid),
+        annotations={labels.JOB_NAME: record.name, labels.USER: record.user, labels.PARTITION: record.partition},
+        resources=counted,
+        ceilings={"ephemeral-storage": settings.scratch} if settings.scratch else {},
+        volumes=volumes.of_kubernetes(config, record, around.places, around.home, around.results, around.told),
+        pull_policy=pull_policy(record.image),
+        node=settings.node_of(around.node),
+        node_selector={**settings.node_selector, **partition.node_selector},
+        tolerations=tolerations(settings.tolerations + partition.tolerations),
+        runtime_class=runtime_class,
+        pull_secrets=settings.pull_secrets,
+        before_stop=BEFORE_STOP,
     )
 
 
-def environment(record: Record, home: str, results: Path) -> dict[str, str]:
+def resources(record: Record) -> dict[str, str]:
+    """What Slurm has allocated, as both runtimes count it."""
+    counted = {"cpu": str(record.cpus)}
+    if record.memory_mb:
+        counted["memory"] = f"{record.memory_mb}Mi"
+    return counted
+
+
+def pull_policy(image: str) -> Literal["IfNotPresent", "Always"]:
+    """`latest` is looked up again each time, as Kubernetes does by itself."""
+    return "Always" if image.endswith(":latest") else "IfNotPresent"
+
+
+def tolerations(settings: tuple[Toleration, ...]) -> tuple[dict[str, str], ...]:
+    """As a Pod has them."""
+    return tuple(toleration.model_dump(exclude_none=True) for toleration in settings)
+
+
+def environment(config: Config, record: Record, around: Surroundings) -> dict[str, str]:
     """What the body has before slurmk8s-run adds SLURM_* and the person's own variables."""
-    gpus = [str(gpu) for gpu in record.gpus]
     variables = {
-        "HOME": home,
+        "HOME": around.home,
         "USER": record.user,
         "LOGNAME": record.user,
         "OMP_NUM_THREADS": str(record.cpus),  # else every library starts a thread per core of the whole machine
-        "NVIDIA_VISIBLE_DEVICES": ",".join(gpus) or "void",  # CUDA images say `all`
-        "SLURMK8S_RESULTS": str(results),
-        "SLURMK8S_OUTPUTS": str(results / "outputs"),
-        "SLURMK8S_WORKDIR": record.workdir,
+        "SLURMK8S_RESULTS": str(around.results),
+        "SLURMK8S_OUTPUTS": str(around.results / "outputs"),
+        "SLURMK8S_WORKDIR": volumes.workdir_in_pod(config, record, around.results),
+        "SLURMK8S_HANDOVER": volumes.handover_in_pod(config, record, around.results),
     }
-    if gpus:
-        variables["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index in range(len(gpus)))
-    return variables
-
-
-def volumes(config: Config, record: Record, places: Places, home: str, results: Path) -> tuple[Volume, ...]:
-    """The host's paths that the pod sees, and nothing else."""
-    meeting = places.meeting
-    chosen = [
-        Volume("told", str(meeting.told), str(IN_POD / "told"), read_only=True),
-        Volume("handover", str(meeting.handover), str(IN_POD / "handover")),
-        Volume("passwd", str(places.passwd), "/etc/passwd", read_only=True, kind="File"),
-        Volume("group", str(places.group), "/etc/group", read_only=True, kind="File"),
-        Volume("shm", str(places.shm), "/dev/shm"),  # noqa: S108 - in the pod
-    ]
-    names = dict.fromkeys([*config.standard_mounts, *record.mounts])
-    mounts = [config.mounts[name] for name in names]
-    for index, mount in enumerate(mounts):
-        chosen.append(Volume(f"mount-{index}", str(mount.source), str(mount.target), read_only=mount.read_only))
-    targets = [str(mount.target) for mount in mounts]
-    if not is_under(str(results), targets):
-        chosen.append(Volume("results", str(places.results), str(results)))
-    if not is_under(home, targets):
-        chosen.append(Volume("home", str(places.home), home))
-    chosen.append(Volume("outputs", str(places.outputs), WORKSPACE))
-    for index in record.gpus:
-        device = config.gpu.devices.replace("%d", str(index))
-        chosen.append(Volume(f"gpu-{index}", device, f"/dev/{os.path.basename(device)}", kind="CharDevice"))
-    if record.gpus:
-        for number, path in enumerate(path for path in config.gpu.shared_devices if path.exists()):
-            chosen.append(Volume(f"gpu-shared-{number}", str(path), str(path), kind="CharDevice"))
-    return tuple(chosen)
-
-
-def shm_bytes(config: Config, record: Record) -> int:
-    """Size of /dev/shm."""
-    if record.shm_bytes:
-        return record.shm_bytes
-    return max(SMALLEST_SHM, int(record.memory_mb * (1 << 20) * config.environment.shm_fraction))
+    if config.backend == "kubernetes":
+        variables["SLURMK8S_LOGS"] = "shown"  # by `kubectl logs`; the kubelet keeps them from growing
+    if not record.gpus:
+        variables["NVIDIA_VISIBLE_DEVICES"] = "void"  # CUDA images say `all`
+        return variables
+    variables["CUDA_VISIBLE_DEVICES"] = ",".join(str(index) for index in range(len(record.gpus)))
+    if config.backend == "podman":
+        variables["NVIDIA_VISIBLE_DEVICES"] = ",".join(str(gpu) for gpu in record.gpus)
+    elif config.gpu.mode == "pinned":
+        variables["NVIDIA_VISIBLE_DEVICES"] = ",".join(around.gpu_uuids)
+    return variables  # in mode `count` the device plugin says which
 
 
 def plan(config: Config, record: Record, results: Path) -> dict[str, Any]:
@@ -110,5 +151,6 @@ def plan(config: Config, record: Record, results: Path) -> dict[str, Any]:
         "stdout": str(results / "stdout.log"),
         "stderr": str(results / "stderr.log"),
         "script": record.script,
+        "handover": volumes.handover_in_pod(config, record, results),
         "pass_through": list(config.environment.pass_through),
     }

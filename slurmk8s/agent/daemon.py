@@ -42,7 +42,7 @@ class Agent:
         self._run_folder = config.agent.run_folder_of(node)
         self._store = Store(config.agent.state_folder_of(node))
         self._debts = Debts(node, config, slurm, self._store)
-        self._reaper = Reaper(node, config, slurm, backend, self._store, self.finish)
+        self._reaper = Reaper(node, config, slurm, backend, self._store, self.finish, self._is_attended)
         self._works: dict[int, Work] = {}
         self._callers: Counter[int] = Counter()
         self._refused: set[tuple[int, int]] = set()
@@ -54,12 +54,13 @@ class Agent:
         stopped = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+        server = await asyncio.start_unix_server(self._answer, sock=self._socket(), limit=LONGEST_QUESTION)
+        errands = (self._backend.serve(), self._debts.pay(), self._reaper.reap())
+        tasks = [asyncio.create_task(errand) for errand in errands]
         for record in self._store.jobs():
             self.ensure(record.job_id)
         for job_id in self._store.hints():
             self.ensure(job_id)
-        server = await asyncio.start_unix_server(self._answer, sock=self._socket(), limit=LONGEST_QUESTION)
-        tasks = [asyncio.create_task(self._debts.pay()), asyncio.create_task(self._reaper.reap())]
         logger.info(f"agent of {self._node} ready")
         async with server:
             await stopped.wait()
@@ -85,11 +86,15 @@ class Agent:
     def ensure(self, job_id: int) -> Work:
         """The job's work, begun if it was not. What was refused is forgotten once nobody listens."""
         for other, work in list(self._works.items()):
-            if work.refused and not work.listeners:
+            if work.refused and not work.board.listeners:
                 del self._works[other]
         if job_id not in self._works:
             self._works[job_id] = Work(job_id, self._node, self._config, self._slurm, self._backend, self._store)
         return self._works[job_id]
+
+    def _is_attended(self, job_id: int) -> bool:
+        """Whether a process of that very job is connected: then it lives here."""
+        return job_id in self._works and bool(self._works[job_id].board.listeners)
 
     async def finish(self, job_id: int) -> None:
         """The job is over: nothing of it stays on the node."""
@@ -157,7 +162,7 @@ class Agent:
             await _send(writer, {"stage": "refused", "sentence": f"This process is not part of job {job_id}."})
             return
         work = self.ensure(job_id)
-        queue = work.listen()
+        queue = work.board.listen()
         await _send(writer, {"stage": "here"})
         gone = asyncio.create_task(reader.read())
         try:
@@ -173,7 +178,7 @@ class Agent:
             gone.cancel()
             with contextlib.suppress(asyncio.CancelledError, ConnectionError):
                 await gone
-            work.listeners.discard(queue)
+            work.board.listeners.discard(queue)
 
 
 def hear_all_signals() -> None:

@@ -49,8 +49,7 @@ def of(record: Record, job: Job | None) -> Ending:
         why = record.failure or "Put back into the queue (requeue)."
         return Ending("requeued", code, name, f"{why} The next attempt follows.", record.fault)
     if record.out_of_memory and code == 128 + signal.SIGKILL:
-        size = f"{record.memory_mb} MiB"
-        cause = f"Out of memory: it used more than its {size}; ask for more with #SBATCH --mem."
+        cause = out_of_memory(record.memory_mb, record.peak_bytes)
         return Ending("out_of_memory", code, name, cause, "person")
     if slurm_state in _BY_SLURM:
         state, fault, cause = _BY_SLURM[slurm_state]
@@ -67,6 +66,12 @@ def of(record: Record, job: Job | None) -> Ending:
         return Ending("failed", code, name, cause, "node")
     meaning = f" (128 + {(code or 0) - 128}: {name})" if name else ""
     return Ending("failed", code, name, f"The body ended with exit code {code}{meaning}.", "person")
+
+
+def out_of_memory(limit_mb: int, peak_bytes: int | None) -> str:
+    """The sentence for a job that the kernel killed at its memory limit."""
+    peak = f" (peak {peak_bytes >> 20} MiB)" if peak_bytes else ""
+    return f"Out of memory: it was killed at its limit of {limit_mb} MiB{peak}; ask for more with #SBATCH --mem."
 
 
 def signal_name(code: int | None) -> str | None:

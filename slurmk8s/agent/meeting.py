@@ -5,7 +5,6 @@ import grp
 import json
 import os
 import pwd
-import shutil
 import subprocess
 from dataclasses import dataclass
 from importlib import resources
@@ -17,8 +16,11 @@ from slurmk8s.config import Config
 from slurmk8s.errors import NodeFault, PersonFault
 from slurmk8s.mountpoint import is_mountpoint
 from slurmk8s.rendezvous import Rendezvous
+from slurmk8s.results import paths
 
 MS_BIND = 4096
+# A script, its environment and a few words: room enough for them, not for filling the node's memory.
+HANDOVER_OPTIONS = "size=64m,nr_inodes=4096,nosuid,nodev"
 
 
 @dataclass(frozen=True)
@@ -60,37 +62,43 @@ class Places:
         """Becomes /etc/group."""
         return self.meeting.told / "group"
 
-    @property
-    def launcher(self) -> Path:
-        """What the pod runs."""
-        return self.meeting.told / "launcher.sh"
-
 
 def furnish(
     places: Places,
     record: Record,
     person: pwd.struct_passwd,
     results: Path,
-    shm_bytes: int,
+    shm_bytes: int | None,
     plan: dict[str, Any],
+    *,
+    in_bundle: bool = False,
 ) -> None:
-    """Make everything; what is there from before a restart is kept. The plan comes last: it says all is ready."""
+    """Make everything; what is there from before a restart is kept. The plan comes last: it says all is ready.
+
+    `shm_bytes` None: the runtime makes /dev/shm and a home. `in_bundle`: the hand-over folder is the bundle's own.
+    """
     try:
         meeting = places.meeting
         meeting.told.mkdir(mode=0o755, parents=True, exist_ok=True)
-        _put(places.launcher, resources.files("slurmk8s.run").joinpath("launcher.sh").read_text(encoding="utf-8"))
-        _put(places.passwd, passwd(person))
-        _put(places.group, group(person, record.groups))
-        if not meeting.handover.exists():
+        for name, text in told(person, record.groups).items():
+            _put(meeting.told / name, text)
+        if shm_bytes is not None:
+            if not places.home.exists():
+                places.home.mkdir(mode=0o700, parents=True)
+                os.chown(places.home, record.uid, record.gid)
+            _mount_shm(places.shm, shm_bytes, record)
+        _bind_results(places, record, results, in_bundle=in_bundle)
+        if not in_bundle:
             _make_handover(meeting, record)
-        if not places.home.exists():
-            places.home.mkdir(mode=0o700, parents=True)
-            os.chown(places.home, record.uid, record.gid)
-        _mount_shm(places.shm, shm_bytes, record)
-        _bind_results(places, record, results)
         _put(meeting.plan, json.dumps(plan))
     except OSError as error:
         raise NodeFault(f"The node cannot make the job's folder {places.meeting.folder}: {error}.") from None
+
+
+def told(person: pwd.struct_passwd, groups: tuple[int, ...]) -> dict[str, str]:
+    """The files that a pod is told, by name."""
+    launcher = resources.files("slurmk8s.run").joinpath("launcher.sh").read_text(encoding="utf-8")
+    return {"launcher.sh": launcher, "passwd": passwd(person), "group": group(person, groups)}
 
 
 def require_mounts(config: Config, node: str, record: Record) -> None:
@@ -107,41 +115,61 @@ def require_mounts(config: Config, node: str, record: Record) -> None:
 
 
 def _make_handover(meeting: Rendezvous, record: Record) -> None:
-    """Built under another name by root, then given to the user: from then on root writes nothing in it."""
-    building = meeting.folder / "handover.tmp"
-    shutil.rmtree(building, ignore_errors=True)
-    building.mkdir(mode=0o700)
-    for name in (meeting.go.name, meeting.signals.name):
-        os.mkfifo(building / name, 0o600)
-        os.chown(building / name, record.uid, record.gid)
-    os.chown(building, record.uid, record.gid)
-    building.rename(meeting.handover)
+    """A small file system of its own, filled by root and then given to the user: from then on root writes none of it.
+
+    As long as it is root's nobody else can enter it, so what root makes and gives away there is what root made.
+    """
+    meeting.handover.mkdir(mode=0o700, exist_ok=True)
+    if is_mountpoint(meeting.handover):
+        if meeting.handover.stat().st_uid == record.uid:
+            return  # from before a restart
+    else:
+        _mount_tmpfs(meeting.handover, f"{HANDOVER_OPTIONS},mode=0700")
+    for pipe in (meeting.go, meeting.signals):
+        pipe.unlink(missing_ok=True)
+        os.mkfifo(pipe, 0o600)
+        os.chown(pipe, record.uid, record.gid)
+    os.chown(meeting.handover, record.uid, record.gid)
 
 
-def _bind_results(places: Places, record: Record, results: Path) -> None:
+def _bind_results(places: Places, record: Record, results: Path, *, in_bundle: bool) -> None:
     """Hold the very folders that the worker made.
 
     Their names belong to the user, who may put a link in their place, and the runtime would follow it as root; so they
     are opened without following, looked at, and bound by descriptor.
     """
-    opened: list[int] = []
+    wanted = [("outputs", places.outputs)]
+    if in_bundle:
+        wanted.append((paths.handover_name(record.attempt), places.meeting.handover))
+    bundle = _open_own(str(results), None, record, results)
     try:
-        for name, target in ((str(results), places.results), ("outputs", places.outputs)):
+        _bind_once(bundle, places.results)
+        for name, target in wanted:
+            folder = _open_own(name, bundle, record, results)
             try:
-                flags = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-                opened.append(os.open(name, flags, dir_fd=opened[-1] if opened else None))
-            except OSError as error:
-                raise PersonFault(
-                    f"{results} was changed while the job started: {error}.", "Submit it again."
-                ) from None
-            if os.fstat(opened[-1]).st_uid != record.uid:
-                raise PersonFault(f"{results} was changed while the job started: it is not {record.user}'s any more.")
-            target.mkdir(mode=0o755, exist_ok=True)
-            if not is_mountpoint(target):
-                bind(opened[-1], target)
+                _bind_once(folder, target)
+            finally:
+                os.close(folder)
     finally:
-        for descriptor in opened:
-            os.close(descriptor)
+        os.close(bundle)
+
+
+def _open_own(name: str, parent: int | None, record: Record, results: Path) -> int:
+    """A real folder of the job's owner, opened."""
+    try:
+        opened = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    except OSError as error:
+        raise PersonFault(f"{results} was changed while the job started: {error}.", "Submit it again.") from None
+    if os.fstat(opened).st_uid != record.uid:
+        os.close(opened)
+        raise PersonFault(f"{results} was changed while the job started: it is not {record.user}'s any more.")
+    return opened
+
+
+def _bind_once(descriptor: int, target: Path) -> None:
+    target.mkdir(mode=0o755, exist_ok=True)
+    if not is_mountpoint(target):
+        bind(descriptor, target)
 
 
 def bind(descriptor: int, target: Path) -> None:
@@ -154,8 +182,18 @@ def bind(descriptor: int, target: Path) -> None:
 def _mount_shm(path: Path, size: int, record: Record) -> None:
     path.mkdir(mode=0o755, exist_ok=True)
     if not is_mountpoint(path):
-        options = f"size={size},mode=0700,uid={record.uid},gid={record.gid},nosuid,nodev"
-        subprocess.run(["mount", "-t", "tmpfs", "-o", options, "slurmk8s-shm", str(path)], check=True)
+        _mount_tmpfs(path, f"size={size},mode=0700,uid={record.uid},gid={record.gid},nosuid,nodev")
+
+
+def _mount_tmpfs(path: Path, options: str) -> None:
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", options, f"slurmk8s-{path.name}", str(path)],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise OSError(f"mount: {done.stderr.strip()}")
 
 
 def clear_home(places: Places) -> None:
@@ -165,7 +203,7 @@ def clear_home(places: Places) -> None:
 
 def clear(places: Places) -> None:
     """Remove everything, also what is half there."""
-    for path in (places.shm, places.outputs, places.results):
+    for path in (places.shm, places.outputs, places.meeting.handover, places.results):
         if is_mountpoint(path):
             subprocess.run(["umount", "--lazy", str(path)], check=False)
             if is_mountpoint(path):  # never remove what is still somebody's results

@@ -27,6 +27,7 @@ class Bundles:
         settings = config.results
         self._modes = asdict(Modes(settings.folder_mode, settings.file_mode, settings.outputs_mode))
         self._processes = settings.checksum_processes
+        self._in_bundle = config.uses_claims
 
     def folder(self, job_id: int) -> Path:
         """The bundle's folder."""
@@ -35,7 +36,7 @@ class Bundles:
     async def prepare(self, record: Record) -> None:
         """Make the folder, the logs and outputs/; an earlier attempt's files move aside."""
         array = {"job_id": record.array[0], "task_id": record.array[1]} if record.array else None
-        extra = {"submitted": record.submitted, "name": record.name, "array": array}
+        extra = {"submitted": record.submitted, "name": record.name, "array": array, "handover": self._in_bundle}
         await self._ask(record, "prepare", **extra)
 
     async def note(self, record: Record, sentence: str) -> None:
@@ -95,6 +96,11 @@ def require_readable_program() -> None:
         f"An ordinary user cannot run {sys.executable}, and jobs must: {reason}.",
         "Install slurmk8s where everybody can read it, with the system's Python: see docs/install.md.",
     )
+
+
+def home(account: pwd.struct_passwd) -> str:
+    """Where a person's home is in a pod."""
+    return account.pw_dir if account.pw_dir.startswith("/") else "/"
 
 
 def account(uid: int) -> pwd.struct_passwd:

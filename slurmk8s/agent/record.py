@@ -48,6 +48,12 @@ class Record:
     body_started: float | None = None
     made: bool = False
     """Whether the pod was made, so that its absence means it is gone."""
+    running: bool = False
+    """Whether its container ran, so that only its end is waited for."""
+    waits: int = 0
+    """How many of the earlier attempts only found the person's quota full."""
+    waiting: bool = False
+    """Whether this one did."""
     failure: str | None = None
     """Why there was no body, as told to the person; with whose fault it was."""
     fault: str = "none"
@@ -59,9 +65,16 @@ class Record:
     cut_short: bool = False
     """Whether Slurm ended the job while the body still ran and nobody had told it to end: slurmk8s-run was killed."""
     problem: str | None = None
+    peak_bytes: int | None = None
+    """The most memory that the pod held, where the launcher could read it."""
     out_of_memory: bool = False
     summarised: bool = False
     """Whether the worker has written the summary, so that only checksums are owed."""
+
+    @property
+    def tries(self) -> int:
+        """Which attempt this is, counted from 1, without those that only waited."""
+        return self.attempt - self.waits + 1
 
     def rank(self, node: str) -> int:
         """Which of the job's nodes this one is, counted from 0."""

@@ -7,7 +7,8 @@ from slurmk8s.agent import person
 from slurmk8s.agent.record import Record
 from slurmk8s.config import Config
 from slurmk8s.errors import PersonFault
-from slurmk8s.jobfile import pod_request
+from slurmk8s.jobfile import pod_request, quota
+from slurmk8s.kube.quotas import limits_of
 from slurmk8s.site import site_of
 from slurmk8s.slurm import stamp
 from slurmk8s.slurm.client import Job
@@ -38,7 +39,8 @@ def plain_record(job: Job, node: str) -> Record:
         user=account.pw_name,
         uid=job.uid,
         gid=job.gid,
-        groups=tuple(sorted(set(os.getgrouplist(account.pw_name, job.gid)))),
+        # Group 0 opens files of the node's that are root's.
+        groups=tuple(sorted(set(os.getgrouplist(account.pw_name, job.gid)) - {0})),
         account=job.account,
         partition=job.partition,
         nodes=job.nodes,
@@ -50,6 +52,7 @@ def plain_record(job: Job, node: str) -> Record:
         gpus=job.gpus.get(node, ()),
         submitted=job.submitted,
         started=job.started,
+        waits=stamp.waits(job.admin_comment),
     )
 
 
@@ -60,6 +63,9 @@ def full_record(record: Record, job: Job, lines: str, config: Config) -> Record:
             f"The job got {len(job.nodes)} nodes, and a container job runs on one.",
             "Ask for one with #SBATCH --nodes=1.",
         )
+    over = quota.exceeds(record.cpus, record.memory_mb, len(record.gpus), limits_of(config, record.user))
+    if over is not None:
+        raise PersonFault(over, "Ask for less, or ask your administrator for a larger quota.")
     # A dropped file has no folder of its own; the watcher submits it from where Slurm can open its default output.
     dropped = stamp.key_of(job.comment) is not None and job.work_folder == str(config.nas.results_folder)
     request = pod_request(lines, site_of(config), job.partition, None if dropped else job.work_folder)

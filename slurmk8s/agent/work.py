@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import errno
 import time
-from collections.abc import Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,18 +16,22 @@ from loguru import logger
 
 from slurmk8s.agent import blueprint, meeting, person
 from slurmk8s.agent.asking import ask, pauses
+from slurmk8s.agent.board import Board
+from slurmk8s.agent.making import Making
 from slurmk8s.agent.record import Record, Store
 from slurmk8s.agent.request import full_record, plain_record, stamped_lines
 from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SlurmK8sError
-from slurmk8s.pod import labels
-from slurmk8s.pod.backend import Backend, PodState
+from slurmk8s.labels import PodName
+from slurmk8s.pod.backend import Backend, DeadButListed, PodState
+from slurmk8s.pod.kubernetes_refusals import QuotaFull
 from slurmk8s.rendezvous import exists
 from slurmk8s.slurm.client import Job, Slurm
 
 ALIVE = ("RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING")
 LOOKS = 5
-SECONDS_FOR_CHECKSUMS = 20
+# A kubelet tells why it has ended a container a moment after the container's own end.
+SECONDS_FOR_A_REASON = 5
 DISK_TROUBLE = (errno.ENOSPC, errno.EROFS, errno.EIO, errno.EDQUOT)
 
 
@@ -39,41 +42,17 @@ class Work:
         self.job_id = job_id
         self.refused = False
         """Not a job of ours, or not here: nothing was made."""
-        self.listeners: set[asyncio.Queue[dict[str, Any]]] = set()
+        self.board = Board()
         self._node = node
         self._config = config
         self._slurm = slurm
         self._backend = backend
         self._store = store
         self._bundles = person.Bundles(config)
-        self._news: dict[str, dict[str, Any]] = {}
         self._finishing = asyncio.Lock()
-        self._begun: list[asyncio.Future[None]] = []
         self._places = meeting.Places.of(config, node, job_id)
-        self._results = self._bundles.folder(job_id)
+        self._making = Making(node, config, backend, store, self.board, self._places)
         self._task = asyncio.create_task(self._live())
-
-    @property
-    def _pod(self) -> str:
-        """The pod's name. Which of the job's nodes this one is stands in the record, which is there before the pod."""
-        record = self._store.load(self.job_id)
-        return labels.pod_name(self.job_id, record.rank(self._node) if record else 0)
-
-    # News: the latest message of each kind is kept for whoever comes later.
-
-    def listen(self) -> asyncio.Queue[dict[str, Any]]:
-        """A queue that gets what has happened and what will."""
-        queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        for message in self._news.values():
-            queue.put_nowait(message)
-        self.listeners.add(queue)
-        return queue
-
-    def _tell(self, stage: str, **fields: Any) -> None:  # noqa: ANN401 - JSON
-        message = {"stage": stage, **fields}
-        self._news[stage] = message
-        for queue in self.listeners:
-            queue.put_nowait(message)
 
     # Life: make the pod, watch it, tell its end.
 
@@ -85,7 +64,7 @@ class Work:
             if record.failure is not None:  # an earlier agent got this far
                 await self._act_on_failure(record, noted=True)
                 return
-            record = await self._make(record)
+            record = await self._making.make(record)
             await self._watch(record)
         except SlurmK8sError as fault:
             await self._fail(fault)
@@ -104,9 +83,13 @@ class Work:
     async def _begin(self) -> Record | None:
         """The job's record: an earlier agent's, or a new one from what Slurm says. None if the job has ended."""
         record = self._store.load(self.job_id)
-        if record is not None and record.made:
+        if record is not None and record.made and await self._may_be_ours(record):
             return record
         job = await self._job()
+        if record is not None and job is not None and job.restarts != record.attempt:
+            # Slurm has begun another attempt here, after a reboot perhaps: what is left of the last one goes first.
+            await self._end(record)
+            record = None
         for _ in range(LOOKS if record is None else 0):  # whoever asked for it says it runs: Slurm may be a moment late
             if job is not None:
                 break
@@ -114,7 +97,7 @@ class Work:
             job = await self._job()
         if job is None and record is None:
             raise PersonFault(f"Slurm does not run job {self.job_id} on {self._node}.")
-        if job is None or (record is not None and record.attempt == job.restarts and record.image):
+        if job is None or (record is not None and record.image):
             return record if job else None
         lines = stamped_lines(job)
         record = self._store.save(plain_record(job, self._node))
@@ -126,99 +109,59 @@ class Work:
             try:
                 job = await ask(lambda: self._slurm.job(self.job_id))
             except ClusterFault as fault:
-                self._tell("note", sentence=f"{fault} Waiting for it.")
+                self.board.note(f"{fault} Waiting for it.")
                 await asyncio.sleep(pause)
                 continue
-            alive = job is not None and job.state in ALIVE and not job.completing and self._node in job.nodes
-            return job if alive else None
+            return job if job is not None and self._lives_here(job) else None
         raise AssertionError("unreachable")
 
-    async def _make(self, record: Record) -> Record:
-        """Results folder, rendezvous, image, pod; each step can be done again."""
-        meeting.require_mounts(self._config, self._node, record)
-        await self._earlier_attempt_written(record)
-        await self._until_cluster_answers(lambda: self._bundles.prepare(record))
-        account = person.account(record.uid)
-        home = account.pw_dir if account.pw_dir.startswith("/") else "/"
-        size = blueprint.shm_bytes(self._config, record)
-        plan = blueprint.plan(self._config, record, self._results)
-        await self._uninterrupted(
-            asyncio.to_thread(meeting.furnish, self._places, record, account, self._results, size, plan)
-        )
-        self._tell("planned")
-        record = await self._pull(record)
-        if not (record.made and await self._backend.find(self._pod)):
-            if record.made:
-                return record  # it was there and is gone: _watch tells it
-            pod = blueprint.pod(self._config, self._node, record, self._places, home, self._results)
-            await self._uninterrupted(self._backend.create(pod))
-            record = self._store.save(replace(record, made=True))
-        self._tell("running")
-        return record
+    def _lives_here(self, job: Job) -> bool:
+        return job.state in ALIVE and not job.completing and self._node in job.nodes
 
-    async def _earlier_attempt_written(self, record: Record) -> None:
-        """Its summary moves aside together with its logs, so it comes first.
-
-        Its checksums too, if they do not take long: two workers at one bundle get into each other's way.
-        """
-        patience = time.monotonic() + SECONDS_FOR_CHECKSUMS
-        while self._store.still_owes(record.job_id, record.attempt) or (  # noqa: ASYNC110 - the debts' files tell
-            time.monotonic() < patience and self._store.owes_anything(record.job_id, record.attempt)
-        ):
-            await asyncio.sleep(0.05)
-
-    async def _uninterrupted(self, step: Coroutine[Any, Any, None]) -> None:
-        """What has begun is finished even if the job ends meanwhile: half a pod cannot be found and removed."""
-        self._begun = [asyncio.ensure_future(step)]
-        await asyncio.shield(self._begun[0])
-
-    async def _pull(self, record: Record) -> Record:
-        if record.digest is not None:
-            return record
-        record = self._store.save(replace(record, pull_started=time.time()))
-        news = asyncio.create_task(self._tell_pull(record.image))
-        notes: set[str] = set()
-
-        def tell(sentence: str) -> None:
-            if sentence not in notes:  # once is enough for people
-                notes.add(sentence)
-                self._tell("note", sentence=sentence)
-
+    async def _may_be_ours(self, record: Record) -> bool:
+        """Whether this attempt still runs, as far as Slurm says: what is over must not touch the next attempt."""
         try:
-            digest = await self._until_cluster_answers(lambda: self._backend.pull(record.image, tell), tell)
-        finally:
-            news.cancel()
-        return self._store.save(replace(record, digest=digest, pulled=time.time()))
-
-    async def _tell_pull(self, image: str) -> None:
-        started = time.monotonic()
-        while True:
-            await asyncio.sleep(1)  # an image that is here already is no news
-            self._tell("pulling", image=image, seconds=time.monotonic() - started)
-
-    async def _until_cluster_answers(self, attempt: Any, tell: Any = None) -> Any:  # noqa: ANN401 - any coroutine
-        """Try again while the cluster is at fault, for as long as one attempt may; then the fault stands."""
-        deadline = time.monotonic() + self._config.images.pull_retry_seconds
-        for pause in pauses():
-            try:
-                return await attempt()
-            except ClusterFault as fault:
-                if time.monotonic() + pause > deadline:
-                    raise
-                (tell or (lambda sentence: self._tell("note", sentence=sentence)))(f"{fault.sentence} Trying again.")
-                await asyncio.sleep(pause)
-        raise AssertionError("unreachable")
+            job = await ask(lambda: self._slurm.job(self.job_id))
+        except ClusterFault:
+            return True  # unknown is not gone
+        return job is not None and self._lives_here(job) and job.restarts == record.attempt
 
     async def _watch(self, record: Record) -> None:
-        state = await self._backend.wait(self._pod)
+        name = blueprint.pod_name(record, self._node)
+        state = await self._ended(name)
         code = self._places.meeting.read_exit()
+        if code is None or self._places.meeting.was_ended_from_outside(code):
+            state = await self._with_reason(name, state)
+            if state is not None and state.fault is not None:
+                raise state.fault
         if code is None and state is not None and not exists(self._places.meeting.shell):
-            raise await self._backend.start_fault(self._pod, record.image)
+            raise await self._backend.start_fault(name, record.image)
         if code is None:
             code = state.exit_code if state and state.exit_code is not None else 137
             logger.warning(f"job {self.job_id}: the pod is gone without an exit code of the body ({state})")
         self._store.save(replace(record, out_of_memory=bool(state and state.out_of_memory)))
-        self._tell("gone", exit_code=code)
+        self.board.tell("gone", exit_code=code)
+
+    async def _ended(self, name: PodName) -> PodState | None:
+        """The pod's last state, None if it is gone. While the cluster cannot be asked, the body runs on."""
+        for pause in pauses():
+            try:
+                return await self._backend.wait(name)
+            except ClusterFault as fault:
+                logger.info(f"job {self.job_id}: {fault}")
+                await asyncio.sleep(pause)
+        raise AssertionError("unreachable")
+
+    async def _with_reason(self, name: PodName, state: PodState | None) -> PodState | None:
+        """The state once its reason is told, for a pod that somebody else has ended."""
+        deadline = time.monotonic() + SECONDS_FOR_A_REASON
+        while state and not (state.fault or state.out_of_memory) and exists(self._places.meeting.shell):
+            if time.monotonic() > deadline:
+                break
+            await asyncio.sleep(0.2)
+            with contextlib.suppress(ClusterFault):
+                state = await self._backend.wait(name) or state
+        return state
 
     async def _fail(self, fault: SlurmK8sError) -> None:
         """Whose fault decides: the person's job ends, the cluster's is tried again elsewhere or later."""
@@ -227,17 +170,18 @@ class Work:
         record = self._store.load(self.job_id)
         if record is None:  # nothing was made, so nothing is owed
             self.refused = True
-            self._tell("refused", sentence=sentence, exit_code=1)
+            self.board.tell("refused", sentence=sentence, exit_code=1)
             return
         again = isinstance(fault, (ClusterFault, NodeFault)) and record.may_requeue
-        if again and record.attempt + 1 >= self._config.agent.attempts:
+        waiting = isinstance(fault, QuotaFull)  # the person's other jobs are nobody's fault
+        if again and not waiting and record.tries >= self._config.agent.attempts:
             again = False
-            sentence += f" It was tried {record.attempt + 1} times."
+            sentence += f" It was tried {record.tries} times."
         noted = False
         with contextlib.suppress(SlurmK8sError, OSError):
             await self._bundles.note(record, sentence + (" The job goes back to the queue." if again else ""))
             noted = self._places.meeting.plan.exists()  # only then does slurmk8s-run copy the log
-        record = replace(record, failure=sentence, fault=fault.fault, requeueing=again)
+        record = replace(record, failure=sentence, fault=fault.fault, requeueing=again, waiting=waiting)
         try:
             self._store.save(record)
         except OSError as error:  # slurmk8s-run must hear of the end all the same
@@ -249,11 +193,17 @@ class Work:
     async def _act_on_failure(self, record: Record, noted: bool) -> None:
         """Tell slurmk8s-run, which ends the job, or have Slurm put it back into the queue."""
         if record.requeueing:
-            self._tell("requeueing", sentence=record.failure, noted=noted)
+            self.board.tell("requeueing", sentence=record.failure, noted=noted)
             delay = self._config.agent.requeue_delay_seconds
-            await self._with_slurm(lambda: self._slurm.requeue(self.job_id, record.failure or "", delay))
+            if record.waiting:
+                delay = self._config.kubernetes.quota_wait_seconds
+            await self._with_slurm(
+                lambda: self._slurm.requeue(
+                    self.job_id, record.failure or "", delay, attempt=record.attempt, waited=record.waiting
+                )
+            )
         else:
-            self._tell("failed", sentence=record.failure, noted=noted, exit_code=1)
+            self.board.tell("failed", sentence=record.failure, noted=noted, exit_code=1)
 
     async def _with_slurm(self, question: Any) -> None:  # noqa: ANN401 - any call
         for pause in pauses():
@@ -273,50 +223,63 @@ class Work:
         async with self._finishing:
             self._task.cancel()
             # However they ended: what counts is what is here now.
-            await asyncio.gather(self._task, *self._begun, return_exceptions=True)
+            await asyncio.gather(self._task, *self._making.begun, return_exceptions=True)
             record = self._store.load(self.job_id)
             if record is None:
                 self._store.forget(self.job_id)
                 return
-            state, cut_short = await self._stop_body()
-            code = self._places.meeting.read_exit()
-            await self._backend.delete(self._pod)
-            await asyncio.to_thread(meeting.clear_home, self._places)
-            record = replace(
-                record,
-                exit_code=code if code is not None else (state.exit_code if state else None),
-                reported=code is not None,
-                cut_short=cut_short,
-                problem=self._places.meeting.read_problem(),
-                out_of_memory=record.out_of_memory
-                or bool(state and state.out_of_memory)
-                or exists(self._places.meeting.out_of_memory),
-                body_started=_modified(self._places.meeting.shell),
-                ended=_modified(self._places.meeting.exit) or time.time(),
-            )
-            self._store.owe(record)
-            await asyncio.to_thread(meeting.clear, self._places)
-            for queue in self.listeners:
-                queue.put_nowait({"stage": "gone", "exit_code": record.exit_code or 1})
+            record = await self._end(record)
+            self.board.tell("gone", exit_code=record.exit_code or 1)
 
-    async def _stop_body(self) -> tuple[PodState | None, bool]:
+    async def _end(self, record: Record) -> Record:
+        """Kill and remove the pod, owe the bundle, clear the node."""
+        name = blueprint.pod_name(record, self._node)
+        state, cut_short = await self._stop_body(name)
+        code = self._places.meeting.read_exit()
+        try:
+            await self._backend.delete(name)
+        except DeadButListed as fault:  # the node is free; the reaper removes what is left of it
+            logger.warning(f"job {self.job_id}: {fault}")
+        await asyncio.to_thread(meeting.clear_home, self._places)
+        record = replace(
+            record,
+            exit_code=code if code is not None else (state.exit_code if state else None),
+            reported=code is not None,
+            cut_short=cut_short,
+            problem=self._places.meeting.read_problem(),
+            peak_bytes=self._places.meeting.read_peak(),
+            out_of_memory=record.out_of_memory
+            or bool(state and state.out_of_memory)
+            or exists(self._places.meeting.out_of_memory),
+            body_started=_modified(self._places.meeting.shell),
+            ended=_modified(self._places.meeting.exit) or time.time(),
+        )
+        self._store.owe(record)
+        await asyncio.to_thread(meeting.clear, self._places)
+        return record
+
+    async def _stop_body(self, name: PodName) -> tuple[PodState | None, bool]:
         """Give a body that still runs its grace; slurmk8s-run has passed SIGTERM on, unless it was killed itself."""
-        state = await self._backend.find(self._pod)
-        if state is None or not state.running:
+        state = await self._backend.find(name)
+        if state is None or not (state.running or self._has_just_begun(state)):
             return state, False
         exited = self._places.meeting.read_exit() is not None
         cut_short = not exited and not exists(self._places.meeting.terminated)
         if not exists(self._places.meeting.shell):
             return state, cut_short  # only the launcher, waiting for a hand-over: nobody to give time to
         if cut_short:
-            await self._backend.terminate(self._pod)
+            self._places.meeting.send_signal("all", "TERM")
         grace = 2.0 if exited else self._config.agent.kill_grace_seconds
         try:
             async with asyncio.timeout(grace):
-                return await self._backend.wait(self._pod), cut_short
+                return await self._backend.wait(name), cut_short
         except TimeoutError:
             logger.info(f"job {self.job_id}: still running after {grace:g} s of grace; killed")
-            return await self._backend.find(self._pod), cut_short
+            return await self._backend.find(name), cut_short
+
+    def _has_just_begun(self, state: PodState) -> bool:
+        """A kubelet tells a second late that the container runs; the body's own file tells at once."""
+        return state.exit_code is None and state.fault is None and exists(self._places.meeting.shell)
 
     async def close(self) -> None:
         """The agent stops: leave the pod as it is."""

@@ -17,11 +17,17 @@ COMMANDS = {
     "check": ("slurmk8s.cli.check", "check"),
     "watch": ("slurmk8s.cli.watch", "watch"),
     "agent": ("slurmk8s.cli.agent", "agent"),
+    "why": ("slurmk8s.cli.why", "why"),
     "results": ("slurmk8s.cli.results", "results"),
     "logs": ("slurmk8s.cli.results", "logs"),
     "verify": ("slurmk8s.cli.results", "verify"),
+    "kubeconfig": ("slurmk8s.cli.kubeconfig", "kubeconfig"),
+    "image": ("slurmk8s.cli.image", "image"),
+    "mkyaml": ("slurmk8s.cli.mkyaml", "mkyaml"),
+    "mkinst": ("slurmk8s.cli.mkinst", "mkinst"),
     "config": ("slurmk8s.cli.config", "config"),
     "slurm-conf": ("slurmk8s.cli.slurm_conf", "slurm_conf"),
+    "cluster": ("slurmk8s.cli.cluster", "cluster"),
     "local": ("slurmk8s.cli.local", "local"),
 }
 

@@ -2,8 +2,13 @@
 
 import asyncio
 import socket
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from slurmk8s.config import Config
+    from slurmk8s.pod.backend import Backend
 
 
 @click.command()
@@ -13,17 +18,23 @@ def agent(node: str | None) -> None:
     from slurmk8s import config, logs
     from slurmk8s.agent.daemon import Agent
     from slurmk8s.agent.person import require_readable_program
-    from slurmk8s.errors import SetupError
-    from slurmk8s.pod.podman import Podman
     from slurmk8s.slurm.commands import SlurmCommands
 
     settings = config.load()
     node = node or socket.gethostname().split(".")[0]
     logs.setup(f"agent_{node}", settings)
-    if settings.backend != "podman":
-        raise SetupError(f"The backend {settings.backend!r} is not there yet.", 'Set backend = "podman".')
     require_readable_program()
+    asyncio.run(Agent(node, settings, SlurmCommands(settings.slurm), _backend(settings, node)).serve())
+
+
+def _backend(settings: "Config", node: str) -> "Backend":
+    """What runs the pods; only its own libraries are loaded."""
+    if settings.backend == "kubernetes":
+        from slurmk8s.pod.kubernetes import Kubernetes
+
+        return Kubernetes(settings, node)
+    from slurmk8s.pod.podman import Podman
+
     work = settings.agent.run_folder_of(node) / "manifests"
     work.mkdir(mode=0o700, parents=True, exist_ok=True)
-    backend = Podman(settings.podman, settings.images, settings.cluster, node, work)
-    asyncio.run(Agent(node, settings, SlurmCommands(settings.slurm), backend).serve())
+    return Podman(settings.podman, settings.images, settings.cluster, node, work)

@@ -31,7 +31,7 @@ def check(files: tuple[str, ...], as_json: bool, offline: bool) -> int:
 
     config = load()
     facts = _facts(config, offline)
-    verdicts = [(name, _check_one(name, facts, None if offline else config)) for name in files]
+    verdicts = [(name, check_one(name, facts, None if offline else config)) for name in files]
     if as_json:
         click.echo(json.dumps([_as_data(name, checked) for name, checked in verdicts], ensure_ascii=False, indent=2))
     else:
@@ -59,7 +59,8 @@ def _facts(config: "Config", offline: bool) -> Facts:
     return Facts(site=site_of(config), cluster=cluster, submitter=pwd_name(os.geteuid()))
 
 
-def _check_one(name: str, facts: Facts, config: "Config | None") -> Checked:
+def check_one(name: str, facts: Facts, config: "Config | None") -> Checked:
+    """Judge one file, `-` being standard input; with a configuration the paths it names are looked at too."""
     try:
         if name == "-":
             data = sys.stdin.buffer.read(LARGEST_SCRIPT + 1)

@@ -34,6 +34,6 @@ def check(path: Path | None) -> None:
 @config.command()
 def docs() -> None:
     """Print the reference page of all keys, in Markdown."""
-    from slurmk8s.config_docs import page
+    from slurmk8s.config.docs import page
 
     click.echo(page(), nl=False)

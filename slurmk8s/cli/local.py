@@ -33,9 +33,27 @@ def local() -> None:
 @FOLDER
 @click.option("--user", help="Whom it serves. Default: who called sudo, else an account slurmk8s-user that it makes.")
 @click.option("--nodes", type=click.IntRange(1, 64), default=1, show_default=True, help="Slurm nodes to pretend.")
-@click.option("--gpus", type=click.IntRange(0, 64), default=0, show_default=True, help="Fake GPUs of each node.")
 @click.option(
-    "--backend", type=click.Choice(["podman"]), default="podman", show_default=True, help="What runs the pods."
+    "--gpus", type=click.IntRange(0, 64), default=0, show_default=True, help="GPUs of each node: podman's are fake."
+)
+@click.option(
+    "--backend",
+    type=click.Choice(["podman", "kubernetes"]),
+    default="podman",
+    show_default=True,
+    help="What runs the pods.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="With kubernetes: an admin's, of a cluster whose nodes run on this machine. Default: $KUBECONFIG.",
+)
+@click.option(
+    "--kube-node",
+    "kube_nodes",
+    multiple=True,
+    metavar="NAME",
+    help="With kubernetes: its name of the first, second … node. Default: those that are ready.",
 )
 @click.option("--test-image", is_flag=True, help="Also offer nas-hub.local:5407/debian:test with bash and python3.")
 @click.option("--slurm-set", multiple=True, metavar="KEY=VALUE", hidden=True)
@@ -47,6 +65,8 @@ def up(
     nodes: int,
     gpus: int,
     backend: str,
+    kubeconfig: Path | None,
+    kube_nodes: tuple[str, ...],
     test_image: bool,
     slurm_set: tuple[str, ...],
     settings: tuple[str, ...],
@@ -61,6 +81,8 @@ def up(
         nodes=nodes,
         gpus=gpus,
         backend=backend,
+        kubeconfig=kubeconfig or _own_kubeconfig(backend),
+        kube_nodes=kube_nodes,
         test_image=test_image,
         slurm_overrides=dict(map(setting, slurm_set)),
         config_overrides=dict(map(toml_setting, settings)),
@@ -89,17 +111,25 @@ In job files the NAS is /mnt/nas; `sudo {layout.bin}/slurmk8s local shell --dir 
 Stop it: sudo {layout.bin}/slurmk8s local down --dir {layout.folder}""")
 
 
+def _own_kubeconfig(backend: str) -> Path | None:
+    named = os.environ.get("KUBECONFIG")
+    return Path(named) if named and backend == "kubernetes" else None
+
+
 @local.command()
 @FOLDER
 @click.option("--purge", is_flag=True, help="Also delete its folder with the NAS, the results and the logs.")
-def down(folder: Path, purge: bool) -> None:
-    """Stop it: no process, mount or container stays; data does."""
+def down(folder: Path, purge: bool) -> int:
+    """Stop it: no process, mount or container stays; data does. Exit status 1 if something else had to stay."""
     from slurmk8s.local import lifecycle
 
     layout = _layout(folder)
-    was_up = lifecycle.down(layout, purge=purge)
-    rest = "is deleted" if purge else "keeps the NAS and the logs"
-    click.echo(f"Stopped; {layout.folder} {rest}." if was_up else f"No cluster was up in {layout.folder}.")
+    stopped = lifecycle.down(layout, purge=purge)
+    rest = "is deleted" if purge and not stopped.left else "keeps the NAS and the logs"
+    click.echo(f"Stopped; {layout.folder} {rest}." if stopped.was_up else f"No cluster was up in {layout.folder}.")
+    for sentence in stopped.left:
+        click.echo(f"problem: {sentence}", err=True)
+    return 1 if stopped.left else 0
 
 
 @local.command()
@@ -115,6 +145,9 @@ def status(folder: Path) -> int:
         click.echo(f"No cluster is up in {layout.folder}.")
         return 1
     click.echo(f"{decided.plan.folder} serves {decided.user}; supervisor {running.pid}; NAS {layout.nas}\n")
+    for name, node in decided.nodes.items():
+        if node.kube:
+            click.echo(f"  {name:<16} is Kubernetes' {node.kube}")
     for name, daemon in running.daemons.items():
         again = f", started {daemon.starts} times, last {daemon.last_end}" if daemon.starts > 1 else ""
         click.echo(f"  {name:<16} {'runs' if daemon.pid else 'DOWN'}{again}")

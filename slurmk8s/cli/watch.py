@@ -4,10 +4,15 @@ import os
 import signal
 import sys
 import threading
+from typing import TYPE_CHECKING
 
 import click
 
-from slurmk8s.config import load
+from slurmk8s.config import Config, load
+
+if TYPE_CHECKING:
+    from slurmk8s.kube.client import Kube
+    from slurmk8s.slurm.commands import SlurmCommands
 
 
 @click.command()
@@ -42,6 +47,8 @@ def watch(*, once: bool) -> None:
     signal.signal(signal.SIGTERM, finish_the_current_file)
     signal.signal(signal.SIGINT, finish_the_current_file)
     watcher = Watcher(config, desk, wake, stop.is_set)
+    if config.backend == "kubernetes" and not once:
+        _keep_namespaces(config, slurm, stop)
     try:
         # A bug ends the service, with its traceback in the log file too; systemd starts it again and nothing is lost.
         with logger.catch(reraise=True, message="The watcher met a bug and ends"):
@@ -49,3 +56,16 @@ def watch(*, once: bool) -> None:
     finally:
         wake.close()
     sys.exit(0 if idle else 1)
+
+
+def _keep_namespaces(config: Config, slurm: "SlurmCommands", stop: threading.Event) -> None:
+    """The head node's chores in Kubernetes, on a thread of their own: an API server that hangs delays no drop."""
+    from slurmk8s.ops.keeper import Keeper
+
+    def connect() -> "Kube":
+        from slurmk8s.kube.connection import connect  # the library costs a quarter of a second
+
+        return connect(config.kubernetes.head_kubeconfig, config.kubernetes.request_seconds)
+
+    keeper = Keeper(config, slurm, connect)
+    threading.Thread(target=keeper.run, args=(stop,), name="kubernetes", daemon=True).start()

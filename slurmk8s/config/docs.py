@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from slurmk8s.config import DEFAULT_PATH, Config, Mount, Partition
+from slurmk8s.config import DEFAULT_PATH, NAMED, Config
 
 EXAMPLE = """\
 cluster = "lab"
@@ -46,23 +46,30 @@ def page() -> str:
         f"```toml\n{EXAMPLE}```",
         "",
     ]
-    tables: list[tuple[str, type[BaseModel]]] = []
     lines += ["## Top level", ""]
-    for name, field in Config.model_fields.items():
-        section = _section(field)
-        if section is None:
-            lines += _entry(name, field)
-        else:
-            tables.append((name, section))
-    for name, section in tables:
-        lines += [f"## `[{name}]`", "", _sentence(section.__doc__), ""]
-        for key, field in section.model_fields.items():
-            lines += _entry(key, field)
-    for title, section in (("partitions.<name>", Partition), ("mounts.<name>", Mount)):
-        lines += [f"## `[{title}]`", "", _sentence(section.__doc__), ""]
-        for key, field in section.model_fields.items():
-            lines += _entry(key, field)
+    tables = _keys(Config, "", lines)
+    for title, section in tables:  # grows while it is read: a table may hold tables
+        lines += [f"## `{title}`", "", _sentence(section.__doc__), ""]
+        tables += _keys(section, title.strip("[]") + ".", lines)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _keys(section: type[BaseModel], prefix: str, lines: list[str]) -> list[tuple[str, type[BaseModel]]]:
+    """Write a table's keys; the tables that it holds in turn."""
+    tables: list[tuple[str, type[BaseModel]]] = []
+    named: list[tuple[str, type[BaseModel]]] = []
+    for name, field in section.model_fields.items():
+        inner = _section(field)
+        if inner is not None:
+            tables.append((f"[{prefix}{name}]", inner))
+            if not prefix:
+                continue
+        lines += _entry(name, field)
+        if name == "tolerations":
+            named += [(f"[[{prefix}{name}]]", NAMED[name])] if prefix == "kubernetes." else []
+        elif name in NAMED:
+            named.append((f"[{prefix}{name}.<name>]", NAMED[name]))
+    return tables + named
 
 
 def _section(field: FieldInfo) -> type[BaseModel] | None:
@@ -81,7 +88,11 @@ def _value(name: str, value: object) -> str:
     if name.endswith("_mode") and isinstance(value, int):
         return f"0o{value:o}"
     if isinstance(value, tuple):
-        return "[" + ", ".join(f'"{item}"' for item in value) + "]"
+        return "[" + ", ".join(_value("", item) for item in value) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_value('', item)}" for key, item in value.items()) + "}"
+    if isinstance(value, BaseModel):
+        return _value("", {key: item for key, item in value.model_dump().items() if item is not None})
     if value is None:
         return "none"
     return f'"{value}"' if isinstance(value, str | Path) else str(value)
@@ -91,6 +102,8 @@ def _kind(annotation: object) -> str:
     origin = typing.get_origin(annotation)
     if origin is typing.Literal:
         return " or ".join(f'"{word}"' for word in typing.get_args(annotation))
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "table"
     if origin is tuple:
         return f"list of {_kind(typing.get_args(annotation)[0])}s"
     if origin is dict:

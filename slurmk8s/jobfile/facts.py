@@ -8,6 +8,15 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
+class Limits:
+    """What one person's jobs may hold at the same time. None: no limit."""
+
+    cpus: int | None = None
+    memory_mb: int | None = None
+    gpus: int | None = None
+
+
+@dataclass(frozen=True)
 class Site:
     """The site's policy, from its configuration."""
 
@@ -23,6 +32,10 @@ class Site:
     """Where each of these mounts appears in the container, where known."""
     priorities: tuple[str, ...] = ("high-priority",)
     """Names that `#K8S_PRIORITY` may use."""
+    limits: Limits = Limits()
+    """Everybody's quota."""
+    other_limits: Mapping[str, Limits] = field(default_factory=dict)
+    """Quotas of people who have one of their own, by login name."""
 
 
 @dataclass(frozen=True)

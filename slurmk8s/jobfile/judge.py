@@ -9,6 +9,7 @@ from slurmk8s.jobfile.facts import Facts
 from slurmk8s.jobfile.finding import Finding, Spot, problem, shown, warning
 from slurmk8s.jobfile.limits import limit_findings, partition_names
 from slurmk8s.jobfile.misspelt import misplaced_directives
+from slurmk8s.jobfile.quota import quota_findings
 
 
 @dataclass(frozen=True)
@@ -156,6 +157,7 @@ def _body_findings(
 def _container_findings(asked: Asked, head: header.Header, meaning: k8s.Meaning, facts: Facts) -> list[Finding]:
     shared = k8s.shared_paths(facts.site, meaning.mounts)
     findings = path_findings(asked, facts.files, shared)
+    findings += quota_findings(asked, facts.site.other_limits.get(facts.submitter or "", facts.site.limits))
     if head.het is not None:
         what = "a heterogeneous job (hetjob) cannot run in containers"
         why = "All nodes of a container job get the same pod."

@@ -11,10 +11,9 @@ GPU_MAJOR = 195
 """NVIDIA's character device number; gres.conf accepts only character devices."""
 
 
-def slurm_conf(decided: Decided, host: str, size: tuple[int, int], settings: Mapping[str, str]) -> str:
+def slurm_conf(decided: Decided, host: str, settings: Mapping[str, str]) -> str:
     """slurm.conf: what makes it private and one-machine, then `settings`, which replace ours where both speak."""
     layout, ports, plan = decided.plan.layout, decided.ports, decided.plan
-    cpus, memory = size
     ours = {
         "ClusterName": layout.cluster,
         "SlurmctldHost": f"{host}(127.0.0.1)",
@@ -41,7 +40,7 @@ def slurm_conf(decided: Decided, host: str, size: tuple[int, int], settings: Map
         "ReturnToService": "2",
         "GresTypes": "gpu",
         # Without it a job that names no memory gets the whole node, and the next one waits.
-        "DefMemPerCPU": str(memory // cpus),
+        "DefMemPerCPU": str(min(node.memory_mb // node.cpus for node in decided.nodes.values())),
     }
     # Slurm takes a repeated key's last value in silence and its keys in any case: one line per key.
     merged = {key.lower(): (key, value) for key, value in ours.items()}
@@ -52,8 +51,9 @@ def slurm_conf(decided: Decided, host: str, size: tuple[int, int], settings: Map
     lines += [f"{key}={value}" for key, value in merged.values()]
     lines += [
         f"NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={ports.slurmd[name]} "
-        f"CPUs={cpus} Sockets=1 CoresPerSocket={cpus} ThreadsPerCore=1 RealMemory={memory}{gres} State=UNKNOWN"
-        for name in plan.node_names
+        f"CPUs={node.cpus} Sockets=1 CoresPerSocket={node.cpus} ThreadsPerCore=1 "
+        f"RealMemory={node.memory_mb}{gres} State=UNKNOWN"
+        for name, node in decided.nodes.items()
     ]
     # The guide's jobs name `gpu`, `cpu` or no partition.
     lines += ["PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP"]
@@ -81,6 +81,17 @@ def our_config(decided: Decided) -> str:
         "intake": {"settle_seconds": 0.5, "scan_seconds": 0.5, "idle_scan_seconds": 2.0},
         "images": {"registry": "nas-hub.local:5407", "allowed": ["nas-hub.local:5407/"]},
         "agent": {"run_folder": layout.agent_run, "state_folder": layout.agent_state},
+        "slurm": {"conf": str(layout.slurm_conf)},
+        **(_for_kubernetes(decided) if decided.plan.on_kubernetes else _for_podman(layout)),
+    }
+    for key, value in decided.plan.config_overrides.items():
+        table, _, name = key.rpartition(".")
+        tables.setdefault(table, {})[name] = value
+    return toml(tables)
+
+
+def _for_podman(layout: Layout) -> dict[str, dict[str, object]]:
+    return {
         "podman": {
             "network": layout.cluster,
             "containers_conf": layout.podman_environment["CONTAINERS_CONF"],
@@ -88,12 +99,24 @@ def our_config(decided: Decided) -> str:
             "registries_conf": layout.podman_environment["CONTAINERS_REGISTRIES_CONF"],
         },
         "gpu": {"devices": f"{layout.devices}/nvidia%d", "shared_devices": []},
-        "slurm": {"conf": str(layout.slurm_conf)},
     }
-    for key, value in decided.plan.config_overrides.items():
-        table, _, name = key.rpartition(".")
-        tables.setdefault(table, {})[name] = value
-    return toml(tables)
+
+
+def _for_kubernetes(decided: Decided) -> dict[str, dict[str, object]]:
+    layout = decided.plan.layout
+    return {
+        # The kubelet mounts what the host sees, where the NAS is at its own place.
+        "mounts.nas": {"source": str(layout.nas), "target": str(NAS_MOUNT)},
+        "kubernetes": {
+            "kubeconfig": layout.agent_kubeconfig,
+            "head_kubeconfig": str(layout.head_kubeconfig),
+            # Several local clusters may share one Kubernetes.
+            "namespace": f"{layout.cluster}-user-%u",
+            "system_namespace": layout.cluster,
+            "proc": str(layout.host_proc),
+        },
+        "kubernetes.nodes": {name: node.kube for name, node in decided.nodes.items()},
+    }
 
 
 def toml(tables: Mapping[str, Mapping[str, object]]) -> str:

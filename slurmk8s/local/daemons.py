@@ -29,7 +29,8 @@ def all_daemons(decided: Decided) -> list[Daemon]:
     """In starting order; they are stopped the other way round."""
     plan, ports, layout = decided.plan, decided.ports, decided.plan.layout
     slurm = dict(cluster_environment(layout))
-    ours = {**slurm, **layout.podman_environment, "PYTHONUNBUFFERED": "1"}
+    podman = {} if plan.on_kubernetes else layout.podman_environment
+    ours = {**slurm, **podman, "PYTHONUNBUFFERED": "1"}
     slurmk8s = str(layout.bin / "slurmk8s")
     daemons = [
         Daemon(
@@ -48,16 +49,21 @@ def all_daemons(decided: Decided) -> list[Daemon]:
             user="munge",
             others_wait=True,
         ),
-        Daemon(
-            "registry",
-            (_program("docker-registry"), "serve", str(layout.etc / "registry.yml")),
-            lambda: _listens_tcp(ports.registry),
-            {"PATH": search_path(), "OTEL_TRACES_EXPORTER": "none"},
-        ),
+    ]
+    if not plan.on_kubernetes:
+        daemons.append(
+            Daemon(
+                "registry",
+                (_program("docker-registry"), "serve", str(layout.etc / "registry.yml")),
+                lambda: _listens_tcp(ports.registry),
+                {"PATH": search_path(), "OTEL_TRACES_EXPORTER": "none"},
+            )
+        )
+    daemons.append(
         Daemon(
             "slurmctld", (_program("slurmctld"), "-D"), lambda: _listens_tcp(ports.slurmctld), slurm, others_wait=True
-        ),
-    ]
+        )
+    )
     daemons += [
         Daemon(f"slurmd-{name}", (_program("slurmd"), "-D", "-N", name), _ready_on(ports.slurmd[name]), slurm)
         for name in plan.node_names

@@ -12,7 +12,7 @@ from pathlib import Path
 from slurmk8s import config
 from slurmk8s.errors import SetupError
 from slurmk8s.hooks import entry
-from slurmk8s.local import confs, machine, program
+from slurmk8s.local import confs, program
 from slurmk8s.local.layout import Layout
 from slurmk8s.local.plan import Decided
 from slurmk8s.slurm import conf, lua_facts
@@ -33,7 +33,7 @@ def claim_folder(layout: Layout) -> None:
             )
 
 
-def furnish(decided: Decided, person: pwd.struct_passwd) -> None:
+def furnish(decided: Decided, person: pwd.struct_passwd) -> config.Config:
     """Write everything anew; only data (NAS, stores, job ids, logs) is kept from an earlier time."""
     layout = decided.plan.layout
     for folder in (layout.bin, layout.etc, layout.etc / "networks", layout.slurm_conf.parent, layout.log, layout.run):
@@ -57,8 +57,8 @@ def furnish(decided: Decided, person: pwd.struct_passwd) -> None:
         state_folder=layout.agent_state,
         log_folder=str(layout.log),
     )
-    _configuration(decided)
     layout.env.write_text(confs.env_file(layout, layout.env), encoding="utf-8")
+    return _configuration(decided)
 
 
 def _folder(path: Path, mode: int) -> None:
@@ -101,25 +101,29 @@ def _devices(decided: Decided) -> None:
         device.chmod(0o666)
 
 
-def _configuration(decided: Decided) -> None:
-    layout, plan = decided.plan.layout, decided.plan
+def _configuration(decided: Decided) -> config.Config:
+    layout = decided.plan.layout
     host = socket.gethostname().partition(".")[0]
     ours = confs.our_config(decided)
     parsed = config.parse(tomllib.loads(ours), str(layout.config))  # a test's setting may be misspelt
     settings = conf.settings(str(layout.bin / entry.PROLOG), str(layout.bin / entry.EPILOG))
     slurm = layout.slurm_conf.parent
     files = {
-        layout.slurm_conf: confs.slurm_conf(decided, host, machine.node_size(plan.nodes), settings),
+        layout.slurm_conf: confs.slurm_conf(decided, host, settings),
         slurm / "gres.conf": confs.gres_conf(decided),
         slurm / "plugstack.conf": "",
         slurm / conf.FACTS: lua_facts.render(parsed, str(layout.bin / entry.RUN)),
         layout.config: ours,
-        layout.etc / "containers.conf": confs.containers_conf(layout),
-        layout.etc / "storage.conf": confs.storage_conf(layout),
-        layout.etc / "registries.conf": confs.registries_conf(decided.ports.registry),
-        layout.etc / "registry.yml": confs.registry_config(layout, decided.ports.registry),
     }
+    if not decided.plan.on_kubernetes:
+        files |= {
+            layout.etc / "containers.conf": confs.containers_conf(layout),
+            layout.etc / "storage.conf": confs.storage_conf(layout),
+            layout.etc / "registries.conf": confs.registries_conf(decided.ports.registry),
+            layout.etc / "registry.yml": confs.registry_config(layout, decided.ports.registry),
+        }
     files |= {slurm / name: (conf.files() / name).read_text(encoding="utf-8") for name in conf.LUA}
     for path, text in files.items():
         path.write_text(text, encoding="utf-8")
         path.chmod(0o644)
+    return parsed

@@ -97,7 +97,7 @@ class Layout:
 
     @property
     def run(self) -> Path:
-        """A tmpfs that exists only inside: to podman a restart must look like a reboot."""
+        """A tmpfs: to podman a restart must look like a reboot. It exists only inside, unless a kubelet must see it."""
         return self.folder / "run"
 
     @property
@@ -109,6 +109,21 @@ class Layout:
     def agent_state(self) -> str:
         """`agent.state_folder`."""
         return f"{self.folder}/state/%n"
+
+    @property
+    def host_proc(self) -> Path:
+        """The host's /proc as seen inside, whose own /proc shows no process of a kubelet's pods."""
+        return self.folder / "host" / "proc"
+
+    @property
+    def agent_kubeconfig(self) -> str:
+        """`kubernetes.kubeconfig`."""
+        return f"{self.etc}/agent-%n.kubeconfig"
+
+    @property
+    def head_kubeconfig(self) -> Path:
+        """`kubernetes.head_kubeconfig`."""
+        return self.etc / "head.kubeconfig"
 
     @property
     def munge(self) -> Path:

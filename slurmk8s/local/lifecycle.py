@@ -10,21 +10,32 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from slurmk8s.errors import SetupError
-from slurmk8s.local import furnishing, images, machine, namespace, network, plan, program, state
+from slurmk8s.kube.client import Kube
+from slurmk8s.local import furnishing, images, kubernetes, machine, namespace, network, plan, program, sharing, state
 from slurmk8s.local.layout import Layout
 from slurmk8s.local.plan import Decided, Plan
 
 Say = Callable[[str], None]
 
 
+@dataclass(frozen=True)
+class Stopped:
+    """How a `down` ended."""
+
+    was_up: bool
+    left: tuple[str, ...] = ()
+    """What could not be removed, as sentences."""
+
+
 def up(wanted: Plan, say: Say) -> tuple[Decided, bool]:
     """Bring the cluster up and wait until it can take jobs; what was decided, and whether it was up already."""
     _require_root("local up")
-    machine.require_programs()
     wanted = plan.checked(wanted)
+    machine.require_programs(wanted)
     layout, person = wanted.layout, machine.person(wanted)
     furnishing.claim_folder(layout)
     with _locked(layout):
@@ -33,11 +44,16 @@ def up(wanted: Plan, say: Say) -> tuple[Decided, bool]:
             assert decided
             return decided, True
         sweep(layout)
-        decided = _decide(wanted, person)
+        kube = kubernetes.admin(wanted) if wanted.on_kubernetes else None
+        decided = _decide(wanted, person, kube)
         plan.write(decided)  # from here on the folder is ours
         say(f"writing configuration for {wanted.nodes} node(s) below {layout.folder}")
-        furnishing.furnish(decided, person)
         try:
+            settings = furnishing.furnish(decided, person)
+            if kube:
+                say(f"applying roles and policies to {kube.server}")
+                kubernetes.install(kube, decided, settings)
+                sharing.make(layout)
             _start(decided, say)
         except BaseException:
             _stop(layout)
@@ -45,24 +61,30 @@ def up(wanted: Plan, say: Say) -> tuple[Decided, bool]:
     return decided, False
 
 
-def down(layout: Layout, *, purge: bool) -> bool:
-    """Stop it and leave nothing behind but data, or nothing at all; whether there was anything to stop."""
+def down(layout: Layout, *, purge: bool) -> Stopped:
+    """Stop it and leave nothing behind but data, or nothing at all. The folder stays while something else does."""
     _require_root("local down")
     if not layout.plan.exists():
-        return False
+        return Stopped(was_up=False)
     with _locked(layout):
-        was_up = _stop(layout)
-    if purge:
+        stopped = _stop(layout)
+    if purge and not stopped.left:
         subprocess.run(["rm", "-rf", "--one-file-system", "--", layout.folder], check=True)  # of any depth
-    return was_up
+    return stopped
 
 
 def sweep(layout: Layout) -> None:
-    """Remove what a killed cluster could not: cgroups, bridge, firewall rules. Processes and mounts died with it."""
+    """Remove what a killed cluster could not: cgroups, bridge, firewall rules, the mounts that the host saw too.
+
+    Processes and the other mounts died with it.
+    """
     decided = plan.read(layout)
     if decided:
         namespace.remove_cgroups(layout)
-        network.remove(layout, decided.subnet)
+        if decided.plan.on_kubernetes:
+            sharing.remove(layout)
+        else:
+            network.remove(layout, decided.subnet)
     for path in (layout.state, layout.munge_socket):
         path.unlink(missing_ok=True)
 
@@ -82,19 +104,16 @@ def _locked(layout: Layout) -> Iterator[None]:
         yield
 
 
-def _decide(wanted: Plan, person: pwd.struct_passwd) -> Decided:
-    layout = wanted.layout
-    return Decided(
-        plan=wanted,
-        user=person.pw_name,
-        ports=machine.free_ports(wanted),
-        subnet=machine.free_subnet(layout.identity),
-    )
+def _decide(wanted: Plan, person: pwd.struct_passwd, kube: Kube | None) -> Decided:
+    share = machine.node_size(wanted.nodes)
+    nodes = kubernetes.nodes(kube, wanted, share) if kube else dict.fromkeys(wanted.node_names, share)
+    subnet = "" if wanted.on_kubernetes else machine.free_subnet(wanted.layout.identity)
+    return Decided(wanted, person.pw_name, machine.free_ports(wanted), subnet, nodes)
 
 
 def _start(decided: Decided, say: Say) -> None:
     layout = decided.plan.layout
-    say("starting munge, Slurm and the registry")
+    say("starting munge and Slurm" if decided.plan.on_kubernetes else "starting munge, Slurm and the registry")
     alive, hold = os.pipe()  # the supervisor holds the other end: it reads as ended when the supervisor has
     try:
         with (layout.log / "supervisor.out").open("ab") as log:
@@ -126,7 +145,15 @@ def _start(decided: Decided, say: Say) -> None:
 def _bring_up(decided: Decided, alive: int, say: Say) -> None:
     layout = decided.plan.layout
     _wait(lambda: _base_missing(layout), 60, lambda: _why_not(layout, alive))
-    running = state.running(layout)
+    if not decided.plan.on_kubernetes:
+        _offer_images(decided, say)
+    say("waiting for nodes, agents and the watcher")
+    # A node that was drained before the last `down` is drained still; that is for the person to decide.
+    _wait(lambda: [text for text in unready(decided) if " is drain" not in text], 60, lambda: _why_not(layout, alive))
+
+
+def _offer_images(decided: Decided, say: Say) -> None:
+    running = state.running(decided.plan.layout)
     assert running
     say(f"offering {images.SAMPLE}")
     images.offer_sample(decided, running.pid)
@@ -134,9 +161,6 @@ def _bring_up(decided: Decided, alive: int, say: Say) -> None:
     if decided.plan.test_image:
         say(f"offering {images.TEST} (made with debootstrap the first time: about a minute)")
         images.offer_test(decided, running.pid)
-    say("waiting for nodes, agents and the watcher")
-    # A node that was drained before the last `down` is drained still; that is for the person to decide.
-    _wait(lambda: [text for text in unready(decided) if " is drain" not in text], 60, lambda: _why_not(layout, alive))
 
 
 def _base_missing(layout: Layout) -> list[str]:
@@ -189,7 +213,7 @@ def _wait(missing: Callable[[], list[str]], seconds: float, in_vain: Callable[[]
         time.sleep(0.05)
 
 
-def _stop(layout: Layout) -> bool:
+def _stop(layout: Layout) -> Stopped:
     """SIGTERM and the time for an orderly end, then SIGKILL, which ends every process of the namespace."""
     running = state.running(layout)
     if running:
@@ -204,8 +228,12 @@ def _stop(layout: Layout) -> bool:
     if layout.state.exists():
         # Killed, so podman's store still lists containers that are dead; the images come again from the registry.
         shutil.rmtree(layout.containers, ignore_errors=True)
+    left: list[str] = []
+    decided = plan.read(layout)
+    if decided and decided.plan.on_kubernetes:  # after the agents: they would take it for a fault
+        left = kubernetes.remove(decided)
     sweep(layout)
-    return running is not None
+    return Stopped(running is not None, tuple(left))
 
 
 def run_inside(layout: Layout, command: list[str], *, root: bool, folder: Path | None = None) -> int:

@@ -10,33 +10,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from slurmk8s.errors import SetupError
-from slurmk8s.local.plan import Plan, Ports
+from slurmk8s.local.plan import Node, Plan, Ports
 
 ACCOUNT = "slurmk8s-user"
 # Below the range that the kernel gives to outgoing connections: a restarted daemon must find its port still free.
 FIRST_PORT, LAST_PORT = 21000, 31999
-PROGRAMS = (
-    "slurmctld",
-    "slurmd",
-    "sbatch",
-    "munged",
-    "podman",
-    "runc",
-    "docker-registry",
-    "unshare",
-    "nsenter",
-    "setpriv",
-    "ip",
-    "iptables",
-)
+PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged", "unshare", "nsenter", "setpriv")
+PODMANS = ("podman", "runc", "docker-registry", "ip", "iptables", "busybox")
 
 
-def require_programs() -> None:
+def require_programs(plan: Plan) -> None:
     """All at once, so that one apt-get is enough."""
-    path = search_path()
-    missing = [name for name in PROGRAMS if not any((Path(place) / name).exists() for place in path.split(":"))]
-    if not Path("/bin/busybox").exists():
-        missing.append("busybox (busybox-static)")
+    needed = PROGRAMS if plan.on_kubernetes else (*PROGRAMS, *PODMANS)
+    places = [Path(place) for place in search_path().split(":")]
+    missing = [name for name in needed if not any((place / name).exists() for place in places)]
     if missing:
         raise SetupError(
             f"Not installed here: {', '.join(missing)}.", "Run `make deps`, or see docs/local.md for the packages."
@@ -69,7 +56,8 @@ def person(plan: Plan) -> pwd.struct_passwd:
 def free_ports(plan: Plan) -> Ports:
     """Ports nobody listens on; the search starts at a place of the cluster's own, so a restart finds the same ones."""
     found = _ports(plan.layout.identity)
-    return Ports(slurmctld=next(found), registry=next(found), slurmd={name: next(found) for name in plan.node_names})
+    slurmctld, registry = next(found), 0 if plan.on_kubernetes else next(found)
+    return Ports(slurmctld, registry, {name: next(found) for name in plan.node_names})
 
 
 def _ports(identity: str) -> Iterator[int]:
@@ -112,11 +100,11 @@ def free_subnet(identity: str) -> str:
     )
 
 
-def node_size(nodes: int) -> tuple[int, int]:
+def node_size(nodes: int) -> Node:
     """CPUs and memory (MiB) of each node: its share of the machine, but enough for the guide's example job."""
     memory = next(
         int(line.split()[1]) // 1024
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         if line.startswith("MemTotal:")
     )
-    return max(4, (os.cpu_count() or 1) // nodes), max(9216, memory * 9 // 10 // nodes)
+    return Node(max(4, (os.cpu_count() or 1) // nodes), max(9216, memory * 9 // 10 // nodes))

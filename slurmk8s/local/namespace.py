@@ -1,7 +1,8 @@
 """The namespaces of a local cluster: made once by the supervisor's start, entered by whoever must see inside.
 
 PID namespace: its PID 1 is the supervisor, so its end is the end of every process. Mount namespace: the NAS at the
-guide's path, private places for what podman and the CNI plugins keep outside their own folders. Cgroup namespace: all
+guide's path, private places for what podman and the CNI plugins keep outside their own folders (a kubelet's pods live
+outside, so for them the run folder is shared with the host: sharing.py). Cgroup namespace: all
 cgroups of its pods are below one of the cluster's own, so that they can be found and removed. The network stays the
 host's: Slurm's clients and the registry must be reachable.
 """
@@ -19,6 +20,8 @@ from pathlib import Path
 
 from slurmk8s.local.layout import LOG_MOUNT, NAS_MOUNT, Layout
 from slurmk8s.local.machine import search_path
+from slurmk8s.local.plan import Plan
+from slurmk8s.local.sharing import keep_the_rest_inside
 
 CLONE_NEWCGROUP = 0x02000000
 LEAF = "supervisor"
@@ -46,8 +49,9 @@ def hierarchies() -> list[Hierarchy]:
     return found
 
 
-def start(layout: Layout) -> None:
+def start(plan: Plan) -> None:
     """Become the cluster's outermost process: join a cgroup of its own, then exec into fresh namespaces."""
+    layout = plan.layout
     for hierarchy in hierarchies():
         own = hierarchy.mount / layout.cluster
         own.mkdir(exist_ok=True)
@@ -63,16 +67,32 @@ def start(layout: Layout) -> None:
             leaf.mkdir(exist_ok=True)
             (leaf / "cgroup.procs").write_text(str(os.getpid()))
     command = [sys.executable, "-I", "-m", "slurmk8s.local.supervisor", str(layout.folder)]
-    flags = ["--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
+    propagation = "unchanged" if plan.on_kubernetes else "private"
+    flags = ["--mount", "--pid", "--fork", "--kill-child", "--propagation", propagation]
     os.execvp("unshare", ["unshare", *flags, *command])  # noqa: S606 - arguments are ours
 
 
-def furnish(layout: Layout) -> int:
+def furnish(plan: Plan) -> int:
     """As PID 1 of the new namespaces: mount what is private; our process id as the host counts it."""
+    layout = plan.layout
     outer = int(Path("/proc/self").readlink().name)  # this /proc is still the host's
+    if plan.on_kubernetes:
+        keep_the_rest_inside(layout)
+        layout.host_proc.parent.mkdir(mode=0o700, exist_ok=True)
+        layout.host_proc.mkdir(exist_ok=True)
+        _mount("--bind", "/proc", str(layout.host_proc))
     before = hierarchies()
     _mount("-t", "proc", "proc", "/proc")
     _remount_cgroups(before)
+    if not plan.on_kubernetes:
+        _furnish_for_podman(layout)
+    for source, target in ((layout.nas, NAS_MOUNT), (layout.log, LOG_MOUNT)):
+        target.mkdir(parents=True, exist_ok=True)
+        _mount("--bind", str(source), str(target))
+    return outer
+
+
+def _furnish_for_podman(layout: Layout) -> None:
     _tmpfs(layout.run, "0755")
     # podman's locks, network namespaces and runc's state have fixed places, which a second cluster (or the
     # machine's own podman) must not share, and which must be gone after a crash.
@@ -82,10 +102,6 @@ def furnish(layout: Layout) -> int:
         _tmpfs(place, "0755")
     Path("/var/lib/cni").mkdir(parents=True, exist_ok=True)
     _tmpfs(Path("/var/lib/cni"), "0755")
-    for source, target in ((layout.nas, NAS_MOUNT), (layout.log, LOG_MOUNT)):
-        target.mkdir(parents=True, exist_ok=True)
-        _mount("--bind", str(source), str(target))
-    return outer
 
 
 def _remount_cgroups(before: Sequence[Hierarchy]) -> None:

@@ -22,6 +22,10 @@ class Plan:
     gpus: int = 0
     """Fake GPUs of each node."""
     backend: str = "podman"
+    kubeconfig: Path | None = None
+    """An admin's, of the Kubernetes cluster that runs the pods; with the backend `kubernetes` only."""
+    kube_nodes: tuple[str, ...] = ()
+    """Kubernetes' names of the nodes, in the order of ours. None: those that are ready, by name."""
     test_image: bool = False
     """Also offer `debian:test` with bash and python3."""
     slurm_overrides: Mapping[str, str] = field(default_factory=dict)
@@ -41,6 +45,11 @@ class Plan:
         """node1, node2, …"""
         return tuple(f"node{number}" for number in range(1, self.nodes + 1))
 
+    @property
+    def on_kubernetes(self) -> bool:
+        """Whether pods run on a Kubernetes cluster, which then has the images, the network and the GPUs."""
+        return self.backend == "kubernetes"
+
 
 @dataclass(frozen=True)
 class Ports:
@@ -48,18 +57,32 @@ class Ports:
 
     slurmctld: int
     registry: int
+    """0 where Kubernetes has a registry of its own."""
     slurmd: Mapping[str, int]
     """By node name."""
 
 
 @dataclass(frozen=True)
+class Node:
+    """What Slurm is told about one node."""
+
+    cpus: int
+    memory_mb: int
+    kube: str = ""
+    """Kubernetes' name of it."""
+
+
+@dataclass(frozen=True)
 class Decided:
-    """A plan with everything settled that the machine decides: whose cluster it is, ports, subnet."""
+    """A plan with everything settled that the machine decides: whose cluster it is, ports, subnet, nodes."""
 
     plan: Plan
     user: str
     ports: Ports
     subnet: str
+    """Of podman's pods."""
+    nodes: Mapping[str, Node]
+    """By Slurm's name."""
 
 
 def checked(plan: Plan) -> Plan:
@@ -75,18 +98,23 @@ def checked(plan: Plan) -> Plan:
             f"The path {folder} is too long: a unix socket below it may have 107 characters in all.",
             "Choose a shorter one with --dir.",
         )
-    if plan.backend != "podman":
-        raise SetupError(f"The backend {plan.backend!r} is not available on one machine.", "Use --backend podman.")
-    return replace(plan, folder=folder)
+    if not plan.on_kubernetes:
+        if plan.kubeconfig or plan.kube_nodes:
+            raise SetupError("podman runs the pods, so no kubeconfig is used.", "Say `--backend kubernetes` as well.")
+        return replace(plan, folder=folder)
+    if plan.kubeconfig is None:
+        raise SetupError("The backend kubernetes needs an admin's kubeconfig.", "Name it with --kubeconfig.")
+    if plan.test_image:
+        raise SetupError("The images of Kubernetes come from its own registry.", "Push debian:test there.")
+    return replace(plan, folder=folder, kubeconfig=Path(os.path.abspath(plan.kubeconfig)))
 
 
 def write(decided: Decided) -> None:
     """Record it in the folder."""
     path = decided.plan.layout.plan
     data = asdict(decided)
-    data["plan"]["folder"] = str(decided.plan.folder)
     temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    temporary.write_text(json.dumps(data, indent=1, default=str) + "\n", encoding="utf-8")
     temporary.chmod(0o644)
     temporary.replace(path)
 
@@ -99,8 +127,12 @@ def read(layout: Layout) -> Decided | None:
         return None
     except PermissionError:
         raise SetupError(f"The folder {layout.folder} cannot be read by you.", "Run the command with sudo.") from None
-    plan = Plan(**{**data["plan"], "folder": Path(data["plan"]["folder"])})
-    return Decided(plan, data["user"], Ports(**data["ports"]), data["subnet"])
+    values = data["plan"]
+    kubeconfig = Path(values["kubeconfig"]) if values["kubeconfig"] else None
+    kube_nodes = tuple(values["kube_nodes"])
+    plan = Plan(**{**values, "folder": Path(values["folder"]), "kubeconfig": kubeconfig, "kube_nodes": kube_nodes})
+    nodes = {name: Node(**node) for name, node in data["nodes"].items()}
+    return Decided(plan, data["user"], Ports(**data["ports"]), data["subnet"], nodes)
 
 
 def setting(text: str) -> tuple[str, str]:

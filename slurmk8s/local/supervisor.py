@@ -45,6 +45,8 @@ class Supervisor:
     state: state.State
     kept: list[Kept]
     wake: int
+    podman: bool
+    """Whether pods are podman's; Kubernetes' are not in our namespaces, and `down` removes them."""
     stopping: bool = False
 
     def run(self) -> None:
@@ -58,7 +60,8 @@ class Supervisor:
         self._save()
         for kept in reversed(self.kept):
             self._stop(kept)
-        self._remove_pods()  # after the agents: they would take it for a fault
+        if self.podman:
+            self._remove_pods()  # after the agents: they would take it for a fault
 
     def _start_due(self) -> None:
         """Start what is due; a daemon whose predecessor is not ready waits."""
@@ -159,16 +162,17 @@ def _say(sentence: str) -> None:
 def main(arguments: list[str]) -> None:
     """Run, first as the process that makes the namespaces, then as their PID 1."""
     layout = Layout(Path(arguments[0]))
-    if "--start" in arguments:
-        namespace.start(layout)
-    os.umask(0o022)
     decided = plan.read(layout)
     assert decided
+    if "--start" in arguments:
+        namespace.start(decided.plan)
+    os.umask(0o022)
     # The birth is read from the host's /proc, which furnish() hides.
     born = state.birth(int(Path("/proc/self").readlink().name))
-    outer = namespace.furnish(layout)
+    outer = namespace.furnish(decided.plan)
     assert born
-    network.create(layout, decided.subnet)
+    if not decided.plan.on_kubernetes:
+        network.create(layout, decided.subnet)
     records = state.State(outer, born)
     kept = []
     for daemon in all_daemons(decided):
@@ -177,7 +181,7 @@ def main(arguments: list[str]) -> None:
     wake, waker = os.pipe()
     os.set_blocking(waker, False)
     signal.set_wakeup_fd(waker)
-    supervisor = Supervisor(layout, records, kept, wake)
+    supervisor = Supervisor(layout, records, kept, wake, podman=not decided.plan.on_kubernetes)
 
     def stop(_signal: int, _frame: object) -> None:
         supervisor.stopping = True

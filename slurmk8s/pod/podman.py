@@ -3,16 +3,15 @@
 import asyncio
 import json
 import os
-import signal
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from slurmk8s import config
+from slurmk8s import config, labels
 from slurmk8s.errors import ClusterFault, NodeFault, SlurmK8sError
-from slurmk8s.pod import labels
-from slurmk8s.pod.backend import PodState
+from slurmk8s.labels import PodName
+from slurmk8s.pod.backend import PodState, Started
 from slurmk8s.pod.manifest import Pod, render
 from slurmk8s.pod.podman_words import create_fault, last_line, pull_fault
 
@@ -34,6 +33,10 @@ class Podman:
         self._pulls: dict[str, asyncio.Lock] = {}
         # podman does better with a few at a time than with thirty that wait for its locks.
         self._turns = asyncio.Semaphore(4)
+
+    async def serve(self) -> None:
+        """Nothing: podman is asked each time."""
+        await asyncio.Event().wait()
 
     async def pull(self, image: str, tell: Callable[[str], None]) -> str:
         """Pull unless the image is here; `latest` is looked up again each time, as Kubernetes does."""
@@ -78,21 +81,28 @@ class Podman:
 
     async def create(self, pod: Pod) -> None:
         """Play the manifest. A pod of this name from an earlier attempt, or one that never started, goes first."""
-        there = await self.find(pod.name)
+        there = await self._find(pod.name)
         if there and there.running and there.labels.get(labels.ATTEMPT) == pod.labels[labels.ATTEMPT]:
             return
         if there:
-            await self.delete(pod.name)
+            await self._delete(pod.name)
         path = self._work / f"{pod.name}.yaml"
         path.write_text(render(pod), encoding="utf-8")
         async with self._turns:
             code, out, err = await self._podman("kube", "play", "--network", self._settings.network, str(path))
         if code != 0:
-            await self.delete(pod.name)
+            await self._delete(pod.name)
             raise create_fault(pod.image, out + "\n" + err)
 
-    async def find(self, name: str) -> PodState | None:
+    async def started(self, name: PodName, image: str, tell: Callable[[str], None]) -> Started:  # noqa: ARG002 - see below
+        """`kube play` returns when the container runs."""
+        return Started()
+
+    async def find(self, name: PodName) -> PodState | None:
         """Ask for the pod's one container."""
+        return await self._find(str(name))
+
+    async def _find(self, name: str) -> PodState | None:
         container = f"{name}-{labels.CONTAINER}"
         code, out, err = await self._podman("container", "inspect", container)
         if code != 0:
@@ -109,14 +119,14 @@ class Podman:
             raise NodeFault(f"podman cannot list its pods: {last_line(err)}.")
         return [PodState(entry["Name"], entry.get("Labels") or {}) for entry in json.loads(out or "[]") or []]
 
-    async def start_fault(self, name: str, image: str) -> SlurmK8sError:
+    async def start_fault(self, name: PodName, image: str) -> SlurmK8sError:
         """runc has already handed over when the kernel refuses the shell, so the reason is in the container's log."""
         _, out, err = await self._podman("logs", "--tail", "5", f"{name}-{labels.CONTAINER}")
         fault = create_fault(image, out + "\n" + err)
         # These are the container's own words, so they can end its own job and nothing more.
         return SlurmK8sError(fault.sentence) if isinstance(fault, NodeFault) else fault
 
-    async def wait(self, name: str) -> PodState | None:
+    async def wait(self, name: PodName) -> PodState | None:
         """Wait on the launcher's own pid: no polling, and an end is known at once."""
         state = await self.find(name)
         if state is None or not state.running or state.pid is None:
@@ -135,7 +145,7 @@ class Podman:
             os.close(pidfd)
         return await self._ended(name)
 
-    async def _ended(self, name: str) -> PodState | None:
+    async def _ended(self, name: PodName) -> PodState | None:
         """The state after the process has died: conmon writes it a moment later."""
         state = await self.find(name)
         for _ in range(50):
@@ -145,18 +155,16 @@ class Podman:
             state = await self.find(name)
         return state
 
-    async def terminate(self, name: str) -> None:
-        """SIGTERM to every process but the launcher, found by its pid namespace: PID 1 would ignore it."""
+    async def processes(self, name: PodName) -> list[int]:
+        """The launcher."""
         state = await self.find(name)
-        if state is None or state.pid is None:
-            return
-        for pid in _namespace_of(state.pid):
-            try:
-                os.kill(pid, signal.SIGTERM)
-            except ProcessLookupError:
-                continue
+        return [state.pid] if state and state.pid else []
 
-    async def delete(self, name: str) -> None:
+    async def delete(self, name: PodName) -> None:
+        """Its container goes with it."""
+        await self._delete(str(name))
+
+    async def _delete(self, name: str) -> None:
         """Kill first: `pod rm` alone waits for each container's own stop."""
         await self._podman("pod", "kill", name)
         code, _, err = await self._podman("pod", "rm", "--force", "--time", "0", name)
@@ -176,20 +184,6 @@ class Podman:
         return process.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
 
     async def _start(self, *arguments: str) -> asyncio.subprocess.Process:
-        environment = {
-            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-            "HOME": "/root",
-            # As systemd gives to a service: without it podman 4 puts each container's monitor into the pod's own
-            # cgroup, and removing the pod then waits three seconds for it.
-            "INVOCATION_ID": INVOCATION_ID,
-        }
-        for variable, path in (
-            ("CONTAINERS_CONF", self._settings.containers_conf),
-            ("CONTAINERS_STORAGE_CONF", self._settings.storage_conf),
-            ("CONTAINERS_REGISTRIES_CONF", self._settings.registries_conf),
-        ):
-            if path:
-                environment[variable] = str(path)
         try:
             return await asyncio.create_subprocess_exec(
                 self._settings.program,
@@ -197,12 +191,31 @@ class Podman:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
-                env=environment,
+                env=environment(self._settings),
                 cwd=self._work,  # conmon leaves a file named `oom` where it was started
                 start_new_session=True,  # conmon must not die with the agent's process group
             )
         except OSError as error:
             raise NodeFault(f"podman cannot be run: {error}.", "Install podman on this node.") from None
+
+
+def environment(settings: config.Podman) -> dict[str, str]:
+    """What podman is started with: nothing of our own environment, and the store that jobs run from."""
+    variables = {
+        "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HOME": "/root",
+        # As systemd gives to a service: without it podman 4 puts each container's monitor into the pod's own
+        # cgroup, and removing the pod then waits three seconds for it.
+        "INVOCATION_ID": INVOCATION_ID,
+    }
+    for variable, path in (
+        ("CONTAINERS_CONF", settings.containers_conf),
+        ("CONTAINERS_STORAGE_CONF", settings.storage_conf),
+        ("CONTAINERS_REGISTRIES_CONF", settings.registries_conf),
+    ):
+        if path:
+            variables[variable] = str(path)
+    return variables
 
 
 def _state(name: str, container: dict[str, Any]) -> PodState:
@@ -217,21 +230,3 @@ def _state(name: str, container: dict[str, Any]) -> PodState:
         exit_code=state["ExitCode"] if ended else None,
         out_of_memory=bool(state.get("OOMKilled")),
     )
-
-
-def _namespace_of(pid: int) -> list[int]:
-    """All processes in the same pid namespace, without its first."""
-    try:
-        namespace = os.readlink(f"/proc/{pid}/ns/pid")
-    except OSError:
-        return []
-    members = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit() or int(entry) == pid:
-            continue
-        try:
-            if os.readlink(f"/proc/{entry}/ns/pid") == namespace:
-                members.append(int(entry))
-        except OSError:
-            continue
-    return members

@@ -5,7 +5,7 @@ import os
 import stat
 from dataclasses import replace
 
-from slurmk8s.results import files, paths
+from slurmk8s.results import files, handover, paths
 from slurmk8s.results.files import At, nothing
 from slurmk8s.results.prepare import exists, follow_rotation, place
 from slurmk8s.results.request import Finish, Note, ReadSummary
@@ -31,6 +31,7 @@ def finish(request: Finish, at: At = nothing) -> dict[str, object]:
     """Write both summaries. Asked again, what was said first about the cause stays."""
     target = replace(request.target, attempt=request.summary.attempt)
     with place(target, at) as here:
+        handover.remove(here.bundle, here.attempt)
         files.sweep(here.folder)
         # No summary without its data: the logs are durable before anything says that the job has ended.
         files.sync_file(here.folder, paths.STDOUT)

@@ -27,6 +27,11 @@ ATTEMPT_NAME = re.compile(r"attempt-(0|[1-9][0-9]{0,8})", re.ASCII)
 TEMPORARY_NAME = re.compile(r"\..+\.[0-9a-f]{16}\.tmp", re.ASCII)
 
 
+def handover_name(attempt: int) -> str:
+    """Folder where a job and its pod meet, if the pod sees the NAS alone."""
+    return f".handover-{attempt}"
+
+
 def attempt_name(attempt: int) -> str:
     """Folder of an attempt that is over because the job was started again."""
     return f"attempt-{attempt}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from slurmk8s.errors import ClusterFault, PersonFault
-from slurmk8s.results import files, marker, paths
+from slurmk8s.results import files, handover, marker, paths
 from slurmk8s.results.files import At, nothing
 from slurmk8s.results.marker import Marker
 from slurmk8s.results.request import Modes, Prepare, Target
@@ -53,6 +53,8 @@ def prepare(request: Prepare, at: At = nothing) -> dict[str, object]:
             _settle(folder, target.modes, wanted, at)
             _log_files(folder, target.modes)
             at("logs made")
+            if request.handover:
+                handover.make(folder, request.attempt)
     return {
         "ok": True,
         "folder": target.folder,

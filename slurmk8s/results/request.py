@@ -40,6 +40,8 @@ class Prepare:
     submitted: float | None
     name: str
     array: ArrayTask | None
+    handover: bool = False
+    """Whether the job and its pod meet in the bundle."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,7 @@ def parse(data: bytes) -> Request:
             submitted=fields.number_or_none("submitted") if fields.has("submitted") else None,
             name=fields.text("name") if fields.has("name") else "",
             array=read_array(fields),
+            handover=fields.flag("handover") if fields.has("handover") else False,
         )
     elif operation == "note":
         request = Note(target, fields.text("stderr"))

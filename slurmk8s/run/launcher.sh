@@ -9,13 +9,33 @@
 # or kill itself).
 
 # Our variables have names that the person's cannot have: those are exported here, in this shell.
-slurmk8s_handover=/slurmk8s/handover
+slurmk8s_handover=$SLURMK8S_HANDOVER
 
 # Opening a fifo blocks until the other side opens it too: the wait costs nothing and ends at once.
 read -r _ <"$slurmk8s_handover/go"
 # Variables as `export NAME='value'`, then `set -- interpreter [argument] script arguments…`; quoted by slurmk8s-run.
 . "$slurmk8s_handover/command"
 
+# Is this program in the image? A name is searched on PATH, a path must be executable.
+has() {
+	case $1 in
+	/*) [ -x "$1" ] ;;
+	*) command -v "$1" >/dev/null 2>&1 ;;
+	esac
+}
+
+# `kubectl logs` shows the output too, where the image can follow a file; its place is the results folder.
+if [ -z "$SLURMK8S_LOGS" ]; then
+	:
+elif has tail; then
+	(
+		trap '' HUP INT QUIT TERM USR1 USR2 ALRM CONT TSTP TTIN TTOU PIPE
+		tail -n +1 -f "$SLURMK8S_RESULTS/stderr.log" >&2 2>/dev/null &
+		exec tail -n +1 -f "$SLURMK8S_RESULTS/stdout.log" 2>/dev/null
+	) &
+else
+	echo "slurmk8s: the output is in $SLURMK8S_RESULTS; this image has no tail to show it here"
+fi
 exec >>"$SLURMK8S_RESULTS/stdout.log" 2>>"$SLURMK8S_RESULTS/stderr.log"
 
 # What only we can know about the end of the job goes to a file of its own, for the summary; people see it on stderr.
@@ -24,14 +44,6 @@ problem() {
 	echo "$1" >"$slurmk8s_handover/problem"
 	echo "$2" >"$slurmk8s_handover/exit"
 	exit "$2"
-}
-
-# Is this program in the image? A name is searched on PATH, a path must be executable.
-has() {
-	case $1 in
-	/*) [ -x "$1" ] ;;
-	*) command -v "$1" >/dev/null 2>&1 ;;
-	esac
 }
 
 cd "$SLURMK8S_WORKDIR" 2>/dev/null ||
@@ -83,6 +95,7 @@ fi
 	exec 3<>"$slurmk8s_handover/signals" >/dev/null 2>&1
 	while read -r whom signal <&3; do
 		case $signal in *[!A-Z0-9]*) continue ;; esac
+		case $whom,$signal in all,TERM) : >"$slurmk8s_handover/terminated" ;; esac # so nobody tells it again
 		case $whom in
 		all) kill -s "$signal" -- -1 ;; # dash takes a bare -1 for an option
 		shell) read -r shell <"$slurmk8s_handover/shell" && kill -s "$signal" "$shell" ;;
@@ -101,6 +114,9 @@ for counters in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_co
 	while read -r key count; do
 		case $key,$count in oom_kill,[1-9]*) echo "$count" >"$slurmk8s_handover/out_of_memory" ;; esac
 	done <"$counters"
+done
+for peak in /sys/fs/cgroup/memory.peak /sys/fs/cgroup/memory/memory.max_usage_in_bytes; do
+	[ -r "$peak" ] && read -r bytes <"$peak" && echo "$bytes" >"$slurmk8s_handover/peak"
 done
 echo "$status" >"$slurmk8s_handover/exit"
 exit "$status"

@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from slurmk8s.rendezvous import IN_POD, Rendezvous, exists
+from slurmk8s.rendezvous import Rendezvous, exists
 from slurmk8s.run import handover
 from slurmk8s.run.link import AgentAway, Link, Patience
 
@@ -42,6 +42,8 @@ SECONDS_BETWEEN_CALLS = 1.0
 SECONDS_OF_SILENCE = 30
 SECONDS_TO_BE_REQUEUED = 120
 SECONDS_BETWEEN_NEWS = 30
+# An agent that is being replaced is back long before.
+SECONDS_FOR_A_VERDICT = 120
 # SIGTSTP to an orphaned process group does nothing by default, and Slurm stops us two seconds after it.
 SECONDS_FROM_TSTP_TO_STOP = 1.0
 
@@ -62,15 +64,23 @@ class Step:
     last_heard: float = 0
     next_news: float = 0
     stop_timer: threading.Timer | None = None
+    verdict_by: float = 0
 
     def run(self) -> int:
         """Ask for the pod, hand over, wait; the body's exit code."""
         started = time.monotonic()
         while self.ending is None:
             self._talk(min(0.25, max(0.02, (time.monotonic() - started) / 100)))
-            if self.handed_over and (code := self.meeting.read_exit()) is not None:
+            if self.handed_over and (code := self.meeting.read_exit()) is not None and self._is_final(code):
                 return code
         return self.ending
+
+    def _is_final(self, code: int) -> bool:
+        """Whether the body's exit code is the job's. If Kubernetes ended the pod, the agent says what becomes of it."""
+        if not self.meeting.was_ended_from_outside(code):
+            return True
+        self.verdict_by = self.verdict_by or time.monotonic() + SECONDS_FOR_A_VERDICT
+        return time.monotonic() > self.verdict_by
 
     def _talk(self, seconds: float) -> None:
         """Wait a moment for the agent's news; (re)connect when it is away."""
@@ -150,7 +160,7 @@ class Step:
                 self.ending = 1
                 return
         else:
-            command = [*handover.interpreter(interpreter_line), str(IN_POD / "handover" / self.meeting.script.name)]
+            command = [*handover.interpreter(interpreter_line), f"{plan['handover']}/{self.meeting.script.name}"]
         write(self.meeting.command, handover.command_file(variables, umask(), [*command, *arguments]), 0o600)
         # Held open for reading and writing: what is written waits there until the launcher comes to read.
         for path in (self.meeting.go, self.meeting.signals):

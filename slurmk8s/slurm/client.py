@@ -87,8 +87,13 @@ class Slurm(Protocol):
     def cancel(self, job_ids: Sequence[int]) -> None:
         """Cancel jobs. A job that is already gone is no error."""
 
-    def requeue(self, job_id: int, reason: str, delay_seconds: float = 0) -> None:
-        """Put a running job back in the queue, the reason at the end of its comment; one that has ended stays so."""
+    def requeue(
+        self, job_id: int, reason: str, delay_seconds: float = 0, *, attempt: int, waited: bool = False
+    ) -> None:
+        """Put a running job back in the queue, the reason at the end of its comment; one that has ended stays so.
+
+        Only that attempt of it: a later one is not ours to end. `waited`: it found its person's quota full.
+        """
 
     def drain(self, node: str, reason: str) -> None:
         """Take a node out of service with a readable reason."""

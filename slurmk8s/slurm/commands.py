@@ -60,20 +60,24 @@ class SlurmCommands:
         for ids in _portions(job_ids):
             self._act(["scancel", "--quiet", *map(str, ids)])
 
-    def requeue(self, job_id: int, reason: str, delay_seconds: float = 0) -> None:
+    def requeue(
+        self, job_id: int, reason: str, delay_seconds: float = 0, *, attempt: int, waited: bool = False
+    ) -> None:
         """Put a running job back in the queue; one that no longer runs is left as it is.
 
         The reason goes to the end of the comment, where `squeue -o %k` and `scontrol show job` show it: Slurm's own
         reason of a waiting job cannot be set. Slurm itself waits two minutes, so a shorter delay changes nothing.
         """
         job = self.job(job_id)
-        if job is None or job.completing or job.state in (*records.FINISHED, "PENDING"):
+        if job is None or job.completing or job.restarts != attempt or job.state in (*records.FINISHED, "PENDING"):
             return
         # Without `Incomplete`, a job that has ended since the question would run a second time.
         self._act(["scontrol", "requeue", "Incomplete", str(job_id)])
         changes = [f"Comment={stamp.with_requeue_reason(job.comment, reason)}"]
         if delay_seconds > 0:
             changes.append(f"StartTime=now+{int(delay_seconds)}seconds")
+        if waited and stamp.is_stamped(job.admin_comment):
+            changes.append(f"AdminComment={stamp.with_wait(job.admin_comment)}")
         self._act(["scontrol", "update", f"JobId={job_id}", *changes])
 
     def drain(self, node: str, reason: str) -> None:

@@ -48,12 +48,12 @@ def _partition(fields: dict[str, str], by_partition: dict[str, list[dict[str, st
         # A partition without nodes is one that grows on demand: nothing is known about the nodes it will get.
         cpus_per_node=_least(_most(nodes, "CPUTot"), _limit(fields.get("MaxCPUsPerNode", ""))),
         memory_mb_per_node=_least(_most(nodes, "RealMemory"), _limit(fields.get("MaxMemPerNode", ""))),
-        gpus_per_node=max((_gpus(node.get("Gres", "")) for node in nodes), default=None),
+        gpus_per_node=max((gpu_count(node.get("Gres", "")) for node in nodes), default=None),
         gpu_types=tuple(sorted({gpu["type"] for gpu in gpus if gpu["type"] and not gpu["type"].isdecimal()})),
     )
 
 
-def _gpus(gres: str) -> int:
+def gpu_count(gres: str) -> int:
     """`gpu:a100:4(S:0-1),gpu:t4:2` → 6; `gpu:2` → 2."""
     total = 0
     for gpu in GPU.finditer(gres):

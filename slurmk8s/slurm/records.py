@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from slurmk8s.errors import PersonFault
@@ -67,19 +67,19 @@ def divider() -> str:
     return f"@{secrets.token_hex(16)}@"
 
 
-def squeue_format(word: str) -> str:
-    """The argument of `squeue --Format` that prints all FIELDS, each followed by the divider."""
-    return ",".join(f"{name}:{word}" for name in FIELDS)
+def squeue_format(word: str, fields: Sequence[str] = FIELDS) -> str:
+    """The argument of `squeue --Format` that prints these fields, each followed by the divider."""
+    return ",".join(f"{name}:{word}" for name in fields)
 
 
-def rows(output: str, word: str) -> Iterator[dict[str, str]]:
+def rows(output: str, word: str, fields: Sequence[str] = FIELDS) -> Iterator[dict[str, str]]:
     """One mapping per job. The divider never occurs in a value, so newlines in names do no harm."""
     values = output.split(word)
-    if values[-1].strip("\n") or (len(values) - 1) % len(FIELDS):
-        raise ValueError(f"squeue printed {len(values) - 1} values, not a multiple of {len(FIELDS)}")
-    for start in range(0, len(values) - 1, len(FIELDS)):
+    if values[-1].strip("\n") or (len(values) - 1) % len(fields):
+        raise ValueError(f"squeue printed {len(values) - 1} values, not a multiple of {len(fields)}")
+    for start in range(0, len(values) - 1, len(fields)):
         # The newline after the row before comes out in front of the first value.
-        yield dict(zip(FIELDS, [values[start].lstrip("\n"), *values[start + 1 : start + len(FIELDS)]], strict=True))
+        yield dict(zip(fields, [values[start].lstrip("\n"), *values[start + 1 : start + len(fields)]], strict=True))
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,8 @@ COMMENT_LIMIT = 1024
 """Bytes that slurmctld takes as a comment."""
 
 KEY_WORD = re.compile(rf"(?:^|\s){KEY}([0-9a-f]{{32}})(?=\s|$)")
-STAMP = re.compile(r"slurmk8s/1:([A-Za-z0-9_.~/:@%-]*)")
+STAMP = re.compile(r"slurmk8s/1:([A-Za-z0-9_.~/:@%-]*)(?:!([0-9]{1,6}))?")
+"""The lines, and behind a `!` how often the job was started only to find its person's quota full."""
 
 
 def encode(lines: str) -> str:
@@ -41,6 +42,17 @@ def decode(admin_comment: str) -> str:
     if match is None or re.search(r"%(?![0-9A-Fa-f]{2})", match[1]):
         raise ValueError(f"the stamp {admin_comment[:40]!r} is not one of version 1")
     return unquote(match[1], errors="surrogateescape")
+
+
+def waits(admin_comment: str) -> int:
+    """How often the job was put back into the queue because its person's quota was full."""
+    match = STAMP.fullmatch(admin_comment)
+    return int(match[2] or 0) if match else 0
+
+
+def with_wait(admin_comment: str) -> str:
+    """The stamp of a job that goes back into the queue for that reason once more."""
+    return f"{admin_comment.partition('!')[0]}!{waits(admin_comment) + 1}"
 
 
 def is_stamped(admin_comment: str) -> bool:

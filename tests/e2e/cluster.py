@@ -13,22 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from runtimes import Kubernetes, Podman
+
 from slurmk8s.local import images, namespace, state
 from slurmk8s.local.layout import Layout
 from slurmk8s.local.plan import Decided
 
 Result = TypeVar("Result")
-FINAL = {
-    "BOOT_FAIL",
-    "CANCELLED",
-    "COMPLETED",
-    "DEADLINE",
-    "FAILED",
-    "NODE_FAIL",
-    "OUT_OF_MEMORY",
-    "PREEMPTED",
-    "TIMEOUT",
-}
+ENDED = {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED"}
+TAKEN = {"NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"}
+FINAL = ENDED | TAKEN
 
 
 @dataclass(frozen=True)
@@ -36,6 +30,8 @@ class Cluster:
     """One local cluster. Paths are as seen from outside; in job files the NAS is /mnt/nas."""
 
     decided: Decided
+    runtime: Podman | Kubernetes
+    """What runs its pods."""
     other_user: str
     """A second account, for what one person must not do to another."""
     log_marks: dict[Path, int] = field(default_factory=dict)
@@ -95,7 +91,8 @@ class Cluster:
             environment |= self.layout.podman_environment if name == "root" else {}
             who: dict[str, Any] = {}
         else:
-            who = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": _groups(account), "cwd": where}
+            groups = os.getgrouplist(name, account.pw_gid)
+            who = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": groups, "cwd": where}
         done = subprocess.run(
             arguments,
             env=environment,
@@ -252,7 +249,13 @@ class Cluster:
 
     def pods(self) -> list[str]:
         """Names of all pods of this cluster."""
-        return sorted(self.podman("pod", "ls", "--noheading", "--format", "{{.Name}}").split())
+        return self.runtime.pods(self)
+
+    @property
+    def kubernetes(self) -> Kubernetes:
+        """For tests that are about Kubernetes."""
+        assert isinstance(self.runtime, Kubernetes)
+        return self.runtime
 
     def nodes(self) -> dict[str, str]:
         """State by node, as sinfo writes it."""
@@ -262,7 +265,7 @@ class Cluster:
     def push_image(self, tar: Path, name: str) -> str:
         """Offer a root file system as an image; its full name."""
         reference = f"{images.REGISTRY}/{name}"
-        images.offer(self.decided, self.pid, tar, reference)
+        self.runtime.push(self, tar, reference)
         return reference
 
     def log(self, name: str) -> str:
@@ -271,6 +274,7 @@ class Cluster:
 
     def mark_logs(self) -> None:
         """Remember how long each log is: what a failing test shows begins here."""
+        self.runtime.mark_logs()
         self.log_marks.clear()
         self.log_marks.update({path: path.stat().st_size for path in self.layout.log.iterdir() if path.is_file()})
 
@@ -279,7 +283,7 @@ class Cluster:
         for command in (["sinfo", "--Node", "--long"], ["squeue", "--states=all", "--long"]):
             yield " ".join(command), self.run(*command, check=False).stdout
         if state.running(self.layout):
-            yield "podman ps", self.podman("ps", "--all", "--pod", check=False)
+            yield from self.runtime.evidence(self)
         for path in sorted(self.layout.log.iterdir()):
             if path.is_file():
                 with path.open("rb") as file:
@@ -287,7 +291,3 @@ class Cluster:
                     lines = file.read().decode(errors="replace").splitlines()
                 if lines:
                     yield path.name, "\n".join(lines[-40:])
-
-
-def _groups(account: pwd.struct_passwd) -> list[int]:
-    return os.getgrouplist(account.pw_name, account.pw_gid)

@@ -1,8 +1,13 @@
-"""One local cluster for all tests of the journey: two nodes with two fake GPUs each."""
+"""One local cluster per runtime for all tests of the journey: two nodes with two fake GPUs each.
+
+A test that asks for `cluster` or `new_cluster` runs once on podman and once on Kubernetes, unless its file says
+otherwise (`RUNTIMES = ("podman",)`) or it does itself (`@pytest.mark.runtimes("kubernetes")`).
+"""
 
 import contextlib
 import os
 import pwd
+import re
 import shutil
 import subprocess
 import sys
@@ -12,15 +17,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
-from slurmk8s.local import lifecycle, machine
+from slurmk8s.local import images, lifecycle, machine
 from slurmk8s.local.plan import Plan
 
 # Tests are not a package, so that the installed program is what they import.
+sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent))
 from cluster import Cluster  # found only now
+from runtimes import BOTH, KUBERNETES, Kubernetes, Podman
+from testbed import shared
+from testbed.cluster import Cluster as Testbed
 
+MADE = pytest.StashKey[list[Cluster]]()
+"""The clusters that a test has made for itself."""
 PERSON, OTHER = "slurmk8s-kim", "slurmk8s-lee"
+# What Slurm and we wait for by default is right for nights of training, not for tests.
+PATIENCE = {"KillWait": "10"}
+SETTINGS = {"agent.kill_grace_seconds": 3, "agent.reap_seconds": 3}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Our own mark."""
+    config.addinivalue_line("markers", "runtimes(name, …): what the test runs on, where that is not both")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,38 +49,94 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         pytest.exit("The tests of the journey need root: namespaces and mounts. Run `make test`.", returncode=1)
 
 
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Once per runtime."""
+    if "runtime" in metafunc.fixturenames:
+        mark = metafunc.definition.get_closest_marker("runtimes")
+        names = mark.args if mark else getattr(metafunc.module, "RUNTIMES", BOTH)
+        metafunc.parametrize("runtime", names, indirect=True, scope="session")
+
+
+class OneWorkerForKubernetes(LoadScopeScheduling):
+    """All tests on the shared Kubernetes go to one worker, one after the other: two would compete for its nodes.
+
+    Of the others each file is a piece of work. xdist's own groups need marks that it reads from a test's id, which
+    newer pytests do not show it.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        on_kubernetes = re.search(rf"[\[-]{KUBERNETES}[-\]]", nodeid.rpartition("::")[2])
+        return KUBERNETES if on_kubernetes else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Whatever --dist says."""
+    return OneWorkerForKubernetes(config, log)
+
+
 def account(name: str) -> str:
     """Make sure an account exists."""
     try:
         pwd.getpwnam(name)
     except KeyError:
-        subprocess.run(["useradd", "--create-home", "--shell", "/bin/bash", name], check=True)
-    return name
+        subprocess.run(["useradd", "--create-home", "--shell", "/bin/bash", name], check=False)
+    return pwd.getpwnam(name).pw_name  # another worker may have been faster
 
 
 @contextlib.contextmanager
-def running(**plan: Any) -> Iterator[Cluster]:
+def running(runtime: Podman | Kubernetes, **plan: Any) -> Iterator[Cluster]:
     """A cluster in a folder of its own that is gone afterwards."""
-    machine.require_programs()
     folder = Path(tempfile.mkdtemp(prefix="slurmk8s-", dir="/var/tmp"))
+    wanted = Plan(**runtime.plan({"folder": folder, "user": account(PERSON), **plan}))
+    machine.require_programs(wanted)
     try:
-        wanted = Plan(**{"folder": folder, "user": account(PERSON), **plan})
         decided, _ = lifecycle.up(wanted, lambda _: None)
         work = decided.plan.layout.nas / "work"  # where people submit from
         work.mkdir(mode=0o777, exist_ok=True)
         work.chmod(0o1777)
-        yield Cluster(decided, account(OTHER))
+        yield Cluster(decided, runtime, account(OTHER))
     finally:
-        lifecycle.down(Plan(folder=folder).layout, purge=True)
+        left = lifecycle.down(wanted.layout, purge=True).left
         shutil.rmtree(folder, ignore_errors=True)
+    assert not left, left
 
 
 @pytest.fixture(scope="session")
-def _cluster() -> Iterator[Cluster]:
-    # What Slurm and we wait for by default is right for nights of training, not for tests.
-    patience = {"KillWait": "10"}
-    ours = {"agent.kill_grace_seconds": 3, "agent.reap_seconds": 3}
-    with running(nodes=2, gpus=2, test_image=True, slurm_overrides=patience, config_overrides=ours) as cluster:
+def kubernetes() -> Iterator[Kubernetes]:
+    """The test cluster of this run, with the image that most tests use."""
+    with shared.cluster() as found:
+        if not found.own:
+            pytest.skip(shared.OURS_ONLY)
+        found.own.push(images.debian_tar(), images.TEST.partition("/")[2])
+        yield Kubernetes(found)
+
+
+@pytest.fixture
+def machine_room(kubernetes: Kubernetes) -> Iterator[Testbed]:
+    """The processes behind Kubernetes, to stop and to kill. What is down after the test is started again."""
+    room = kubernetes.testbed
+    yield room
+    for name in room.components:
+        if room.pid(name) is not None:
+            room.resume(name)
+        room.start(name)
+    room.kubectl("uncordon", *room.nodes)
+    room.wait_nodes()
+
+
+@pytest.fixture(scope="session")
+def runtime(request: pytest.FixtureRequest) -> Podman | Kubernetes:
+    """What runs the pods, this time."""
+    if request.param == KUBERNETES:
+        found: Kubernetes = request.getfixturevalue("kubernetes")
+        return found
+    return Podman()
+
+
+@pytest.fixture(scope="session")
+def _cluster(runtime: Podman | Kubernetes) -> Iterator[Cluster]:
+    wanted = {"nodes": 2, "gpus": 2, "test_image": True}
+    with running(runtime, **wanted, slurm_overrides=PATIENCE, config_overrides=SETTINGS) as cluster:
         yield cluster
 
 
@@ -73,26 +149,34 @@ def cluster(_cluster: Cluster) -> Cluster:
 
 @pytest.fixture(scope="module")
 def plain() -> Iterator[Cluster]:
-    """A cluster of one node without agent and watcher, shared by the tests of one file."""
-    with running(services=False) as cluster:
+    """A cluster of one node on podman without agent and watcher, shared by the tests of one file."""
+    with running(Podman(), services=False) as cluster:
         yield cluster
 
 
 @pytest.fixture
-def new_cluster() -> Iterator[Callable[..., Cluster]]:
+def new_cluster(runtime: Podman | Kubernetes, request: pytest.FixtureRequest) -> Iterator[Callable[..., Cluster]]:
     """`new_cluster(nodes=1, config_overrides={…})`: one more, with settings of the test's own."""
+    made = request.node.stash.setdefault(MADE, [])
     with contextlib.ExitStack() as stack:
-        yield lambda **plan: stack.enter_context(running(**plan))
+
+        def make(**plan: Any) -> Cluster:
+            made.append(stack.enter_context(running(runtime, **plan)))
+            made[-1].mark_logs()
+            return made[-1]
+
+        yield make
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """On failure show what a person would look at: nodes, queue, pods, and what the logs said meanwhile."""
     report = yield
-    cluster = getattr(item, "funcargs", {}).get("cluster")
-    if report.when == "call" and report.failed and cluster:
-        try:
-            report.sections.extend(cluster.evidence())
-        except Exception as error:  # noqa: BLE001 - the test's own failure matters more
-            report.sections.append(("evidence", f"could not be gathered: {error}"))
+    if report.when == "call" and report.failed:
+        used = [one for one in getattr(item, "funcargs", {}).values() if isinstance(one, Cluster)]
+        for cluster in item.stash.get(MADE, []) or used:
+            try:
+                report.sections.extend(cluster.evidence())
+            except Exception as error:  # noqa: BLE001 - the test's own failure matters more
+                report.sections.append(("evidence", f"could not be gathered: {error}"))
     return report

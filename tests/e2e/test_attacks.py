@@ -75,6 +75,7 @@ def test_folders_of_any_depth_are_cleared(cluster: Any) -> None:
     subprocess.run(["rm", "-rf", cluster.results(job_id) / "outputs"], check=True)
 
 
+@pytest.mark.runtimes("podman")  # Kubernetes' is below the kubelet's own folder, which nobody else may enter
 def test_shared_memory_is_the_jobs_own(cluster: Any) -> None:
     job_id = cluster.sbatch(body(f"echo secret > /dev/shm/torch; echo up\n{HOLD}"), "--nodelist=node1")
     cluster.wait_for(lambda: "up" in read(cluster, job_id), "the body", 60)

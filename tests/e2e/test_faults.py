@@ -158,15 +158,17 @@ metadata:
   labels: {app: slurm-job, job-id: "999999", slurmk8s/cluster: CLUSTER, slurmk8s/node: node1, slurmk8s/attempt: "0"}
 spec:
   restartPolicy: Never
-  containers: [{name: job, image: IMAGE, command: ["sleep", "1000"]}]
+  containers:
+  - {name: job, image: IMAGE, command: ["sleep", "1000"], resources: {limits: {cpu: 100m, memory: 64Mi}}}
 """
     ours = manifest.replace("NAME", "slurm-job-999999").replace("CLUSTER", cluster.layout.cluster)
     strange = manifest.replace("NAME", "stranger").replace("CLUSTER", "another-cluster")
+    cluster.wait(cluster.sbatch(body("true", image=ALPINE)))  # the person has a namespace
     for text in (ours, strange):
-        play = text.replace("IMAGE", ALPINE)
-        cluster.run("podman", "kube", "play", "--network=none", "-", user="root", inside=True, input=play)
-    cluster.wait_for(lambda: cluster.pods() == ["stranger"], "the reaper", 120)
-    cluster.podman("pod", "rm", "--force", "--time=0", "stranger")
+        cluster.runtime.play(cluster, text.replace("IMAGE", ALPINE))
+    cluster.wait_for(lambda: "slurm-job-999999" not in cluster.runtime.all_pods(cluster), "the reaper", 120)
+    assert cluster.runtime.all_pods(cluster) == ["stranger"]
+    cluster.runtime.remove(cluster, "stranger")
 
 
 def test_an_agent_that_hangs_is_noticed_and_waited_for(cluster: Any) -> None:

@@ -18,6 +18,7 @@ from slurmk8s.local import images, lifecycle, network, plan, state
 from slurmk8s.local.layout import Layout
 from slurmk8s.local.plan import Plan
 
+RUNTIMES = ("podman",)  # what is different with Kubernetes is in test_local_kubernetes.py
 POD = """\
 apiVersion: v1
 kind: Pod
@@ -29,8 +30,8 @@ spec:
 """
 
 
-def traces(layout: Layout, subnet: str) -> list[str]:
-    """All that is left of a cluster on this machine, besides its files."""
+def traces_of(layout: Layout) -> list[str]:
+    """Processes, mounts and cgroups that are left of a cluster on this machine."""
     folder, found = str(layout.folder), []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -40,7 +41,12 @@ def traces(layout: Layout, subnet: str) -> list[str]:
         if f"{folder}/" in command or f"{folder} " in command:
             found.append(f"process {entry.name}: {command}")
     found += [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if folder in line]
-    found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{layout.cluster}")]
+    return found + [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{layout.cluster}")]
+
+
+def traces(layout: Layout, subnet: str) -> list[str]:
+    """All that is left of a cluster on this machine, besides its files."""
+    found = traces_of(layout)
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
     found += [line for line in links.splitlines() if layout.bridge in line]
     rules = subprocess.run(["iptables-save"], capture_output=True, text=True, check=True).stdout
@@ -192,7 +198,7 @@ def test_a_folder_that_holds_other_files_is_refused() -> None:
     try:
         with pytest.raises(SetupError, match="not a local cluster's"):
             lifecycle.up(Plan(folder=folder), lambda _: None)
-        assert lifecycle.down(Layout(folder), purge=True) is False
+        assert not lifecycle.down(Layout(folder), purge=True).was_up
         assert thesis.exists()
     finally:
         shutil.rmtree(folder)

@@ -23,6 +23,7 @@ from slurmk8s.agent.record import Record, Store
 from slurmk8s.agent.work import Work
 from slurmk8s.config import Config
 from slurmk8s.errors import SlurmUnreachable
+from slurmk8s.labels import PodName
 from slurmk8s.pod.podman import Podman
 from slurmk8s.rendezvous import Rendezvous
 from slurmk8s.run import handover
@@ -57,8 +58,12 @@ class Slurm:
             raise SlurmUnreachable("slurmctld does not answer.")
         return self.job_
 
-    def requeue(self, _job_id: int, reason: str, _delay_seconds: float = 0) -> None:
+    def requeue(
+        self, _job_id: int, reason: str, _delay_seconds: float = 0, *, attempt: int, waited: bool = False
+    ) -> None:
         """Remember."""
+        assert attempt == self.job_.restarts
+        assert not waited
         self.requeued.append(reason)
 
     def drain(self, _node: str, reason: str) -> None:
@@ -167,7 +172,7 @@ def site(podman: Any, image: str) -> Iterator[Site]:
     if site.go is not None:
         os.close(site.go)
     podman.run("pod", "rm", "--all", "--force", "--time=0", check=False)
-    for name in ("shm", "outputs", "results"):
+    for name in ("shm", "outputs", "handover", "results"):
         subprocess.run(["umount", "-l", folder / "run/jobs/7" / name], stderr=subprocess.DEVNULL, check=False)
     shutil.rmtree(folder)
 
@@ -199,7 +204,7 @@ async def until(condition: Callable[[], Any], _what: str) -> None:
 async def fail(site: Site) -> tuple[dict[str, Any], Record | None]:
     """Begin, and hear how it cannot be done."""
     work = site.work()
-    message = await news(work.listen(), *END)
+    message = await news(work.board.listen(), *END)
     await asyncio.wait({work._task})
     record = site.store.load(7)
     await work.close()
@@ -209,12 +214,12 @@ async def fail(site: Site) -> tuple[dict[str, Any], Record | None]:
 def test_a_body_runs_to_its_end_and_leaves_its_bundle(site: Site) -> None:
     async def story() -> None:
         work = site.work()
-        queue = work.listen()
+        queue = work.board.listen()
         await news(queue, "planned")
         site.hand_over("echo out; echo err >&2; id -un; exit 4")
         assert (await news(queue, "gone"))["exit_code"] == 4
         await work.finish()
-        assert await site.backend.find("slurm-job-7") is None
+        assert await site.backend.find(PodName(7, NOBODY.pw_uid)) is None
         assert site.store.load(7) is None
         assert not site.meeting.folder.exists()
         owed = next(iter(site.store.owed()))
@@ -236,13 +241,13 @@ def test_a_body_runs_to_its_end_and_leaves_its_bundle(site: Site) -> None:
 def test_a_second_agent_goes_on_with_the_same_pod(site: Site) -> None:
     async def story() -> None:
         first = site.work()
-        await news(first.listen(), "running")
-        pid = (await site.backend.find("slurm-job-7")).pid  # type: ignore[union-attr]
+        await news(first.board.listen(), "running")
+        pid = (await site.backend.find(PodName(7, NOBODY.pw_uid))).pid  # type: ignore[union-attr]
         await first.close()
         second = site.work()
-        queue = second.listen()
+        queue = second.board.listen()
         await news(queue, "running")
-        assert (await site.backend.find("slurm-job-7")).pid == pid  # type: ignore[union-attr]
+        assert (await site.backend.find(PodName(7, NOBODY.pw_uid))).pid == pid  # type: ignore[union-attr]
         site.hand_over("exit 3")
         assert (await news(queue, "gone"))["exit_code"] == 3
         await second.finish()
@@ -253,14 +258,14 @@ def test_a_second_agent_goes_on_with_the_same_pod(site: Site) -> None:
 def test_finishing_twice_is_fine_and_without_a_record_too(site: Site) -> None:
     async def story() -> None:
         work = site.work()
-        await news(work.listen(), "running")
+        await news(work.board.listen(), "running")
         await asyncio.gather(work.finish(), work.finish())
         await work.finish()
         assert len(list(site.store.owed())) == 1
         site.job(state="COMPLETED")
         again = site.work()
         await again.finish()
-        assert await site.backend.find("slurm-job-7") is None
+        assert await site.backend.find(PodName(7, NOBODY.pw_uid)) is None
 
     play(story())
 
@@ -270,7 +275,7 @@ def test_a_body_that_nobody_told_to_end_gets_its_grace(site: Site) -> None:
 
     async def story() -> None:
         work = site.work()
-        await news(work.listen(), "running")
+        await news(work.board.listen(), "running")
         site.hand_over("trap 'echo grace; exit 5' TERM; echo up; while :; do sleep 0.05; done")
         await until(lambda: "up" in (site.results / "stdout.log").read_text(), "the body")
         await work.finish()
@@ -299,11 +304,11 @@ def test_whatever_a_body_leaves_in_its_hand_over_folder_it_goes(site: Site, scri
 
     async def story() -> None:
         work = site.work()
-        await news(work.listen(), "running")
+        await news(work.board.listen(), "running")
         site.hand_over(f"cd /slurmk8s/handover; {script}; echo up; while :; do sleep 0.05; done")
         await until(lambda: "up" in (site.results / "stdout.log").read_text(), "the body")
         await work.finish()
-        assert await site.backend.find("slurm-job-7") is None
+        assert await site.backend.find(PodName(7, NOBODY.pw_uid)) is None
 
     play(story())
     assert not site.meeting.folder.exists()
@@ -411,7 +416,7 @@ def test_while_slurm_is_silent_nothing_is_made_and_nothing_deleted(site: Site) -
 
     async def story() -> None:
         work = site.work()
-        queue = work.listen()
+        queue = work.board.listen()
         note = await news(queue, "note", *END)
         assert (note["stage"], note["sentence"]) == ("note", "slurmctld does not answer. Waiting for it.")
         assert site.store.load(7) is None
@@ -421,8 +426,8 @@ def test_while_slurm_is_silent_nothing_is_made_and_nothing_deleted(site: Site) -
         await work.close()
         site.slurm.silent = True
         again = site.work()
-        await news(again.listen(), "running")  # what is recorded as made goes on without Slurm
-        assert (await site.backend.find("slurm-job-7")).running  # type: ignore[union-attr]
+        await news(again.board.listen(), "running")  # what is recorded as made goes on without Slurm
+        assert (await site.backend.find(PodName(7, NOBODY.pw_uid))).running  # type: ignore[union-attr]
         assert site.store.load(7) is not None
         await again.finish()
 
@@ -434,11 +439,11 @@ def test_a_restarted_jobs_earlier_bundle_comes_first(site: Site) -> None:
 
     async def story() -> None:
         work = site.work()
-        await news(work.listen(), "running")
+        await news(work.board.listen(), "running")
         await work.finish()
         site.job(restarts=1)
         again = site.work()
-        queue = again.listen()
+        queue = again.board.listen()
         debts = Debts("node1", site.config, site.slurm, site.store)  # type: ignore[arg-type]
         paying = asyncio.create_task(debts.pay())
         await news(queue, "running")

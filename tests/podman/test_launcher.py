@@ -62,7 +62,7 @@ class Pod:
         self.meeting.command.write_bytes(handover.command_file(variables or {}, 0o027, words))
         text = resources.files("slurmk8s.run").joinpath("launcher.sh").read_text(encoding="utf-8")
         launcher = self.folder / "launcher.sh"
-        launcher.write_text(text.replace("=/slurmk8s/handover", f"='{self.meeting.handover}'"))
+        launcher.write_text(text)
         shutil.copy(f"/usr/bin/{self.shell}", self.folder / "sh")
         mounts = [f'mount --bind "{self.folder}/sh" "$(readlink -f /bin/sh)"']
         if missing:
@@ -73,7 +73,12 @@ class Pod:
         enter = " && ".join([*mounts, "mount -t tmpfs none /sys/fs/cgroup", f'exec /bin/sh "{launcher}"'])
         self.process = subprocess.Popen(
             ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "/usr/bin/env", "bash", "-c", enter],
-            env={"PATH": "/usr/bin:/bin", "SLURMK8S_RESULTS": str(self.results), "SLURMK8S_WORKDIR": self.workdir},
+            env={
+                "PATH": "/usr/bin:/bin",
+                "SLURMK8S_RESULTS": str(self.results),
+                "SLURMK8S_WORKDIR": self.workdir,
+                "SLURMK8S_HANDOVER": str(self.meeting.handover),
+            },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -216,7 +216,7 @@ def test_held_jobs_run_when_released_and_gone_ones_are_no_error(bare_slurm: Any,
 def test_a_requeued_job_keeps_its_id_and_says_why(bare_slurm: Any, alice: Identity) -> None:
     job_id = bare_slurm.commands.submit(SLEEP, options(bare_slurm, "--comment=mine"), alice)
     bare_slurm.until_state(job_id, "RUNNING")
-    bare_slurm.commands.requeue(job_id, "the registry\nis down", 600)
+    bare_slurm.commands.requeue(job_id, "the registry\nis down", 600, attempt=0)
     bare_slurm.until_state(job_id, "PENDING")
     job = bare_slurm.commands.job(job_id)
     assert (job.restarts, job.comment, job.ended) == (1, "mine requeued: the registry is down", None)
@@ -224,10 +224,28 @@ def test_a_requeued_job_keeps_its_id_and_says_why(bare_slurm: Any, alice: Identi
     assert float(shown) > time.time() + 500
 
 
+def test_another_attempt_than_ours_is_left_alone(bare_slurm: Any, alice: Identity) -> None:
+    job_id = bare_slurm.commands.submit(SLEEP, options(bare_slurm), alice)
+    bare_slurm.until_state(job_id, "RUNNING")
+    bare_slurm.commands.requeue(job_id, "said by an agent of long ago", attempt=1)
+    job = bare_slurm.commands.job(job_id)
+    assert (job.state, job.restarts, job.comment) == ("RUNNING", 0, "")
+
+
+def test_a_job_that_only_waited_carries_how_often(bare_slurm: Any, alice: Identity) -> None:
+    job_id = bare_slurm.commands.submit(SLEEP, options(bare_slurm), alice)
+    bare_slurm.until_state(job_id, "RUNNING")
+    bare_slurm.run("scontrol", "update", f"JobId={job_id}", f"AdminComment={stamp.encode('#K8S_IMAGE=a:1')}")
+    bare_slurm.commands.requeue(job_id, "the quota is full", 600, attempt=0, waited=True)
+    bare_slurm.until_state(job_id, "PENDING")
+    job = bare_slurm.commands.job(job_id)
+    assert (stamp.decode(job.admin_comment), stamp.waits(job.admin_comment)) == ("#K8S_IMAGE=a:1", 1)
+
+
 def test_an_ended_job_is_not_run_again(bare_slurm: Any, alice: Identity) -> None:
     job_id = bare_slurm.commands.submit(b"#!/bin/sh\n", options(bare_slurm), alice)
     bare_slurm.until_state(job_id, "COMPLETED")
-    bare_slurm.commands.requeue(job_id, "too late")
+    bare_slurm.commands.requeue(job_id, "too late", attempt=0)
     job = bare_slurm.commands.job(job_id)
     assert (job.state, job.restarts, job.comment) == ("COMPLETED", 0, "")
 
@@ -236,7 +254,7 @@ def test_no_requeue_is_respected(bare_slurm: Any, alice: Identity) -> None:
     job_id = bare_slurm.commands.submit(SLEEP, options(bare_slurm, "--no-requeue"), alice)
     bare_slurm.until_state(job_id, "RUNNING")
     with pytest.raises(PersonFault, match="disabled"):
-        bare_slurm.commands.requeue(job_id, "whatever")
+        bare_slurm.commands.requeue(job_id, "whatever", attempt=0)
     assert bare_slurm.state(job_id) == "RUNNING"
 
 
@@ -294,7 +312,7 @@ def ask_everything(commands: SlurmCommands, alice: Identity) -> None:
         lambda: commands.jobs_with_key(alice.uid, key),
         lambda: commands.release([1, 2]),
         lambda: commands.cancel([1, 2]),
-        lambda: commands.requeue(1, "reason"),
+        lambda: commands.requeue(1, "reason", attempt=0),
         lambda: commands.drain("node1", "reason"),
         commands.live_jobs,
         commands.facts,

@@ -238,7 +238,7 @@ def test_a_requeue_reason_keeps_our_words(bare_slurm: Any, alice: Identity) -> N
     script = b"#!/bin/sh\n#K8S_IMAGE=alpine\nsleep 60\n"
     job_id = bare_slurm.commands.submit(script, ["--output=/dev/null"], alice)
     bare_slurm.until_state(job_id, "RUNNING")
-    bare_slurm.commands.requeue(job_id, "the registry is down")
+    bare_slurm.commands.requeue(job_id, "the registry is down", attempt=0)
     bare_slurm.until_state(job_id, "PENDING")
     job = bare_slurm.commands.job(job_id)
     assert job.comment == "slurmk8s requeued: the registry is down"

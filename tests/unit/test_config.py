@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from slurmk8s import config, config_docs
+from slurmk8s import config
+from slurmk8s.config import docs as config_docs
 from slurmk8s.errors import SetupError
 
 
@@ -38,7 +39,7 @@ def test_an_empty_file_is_all_defaults() -> None:
         ),
         (
             {"gpu": {"zzz": 1}},
-            "gpu.zzz: unknown key; known keys are devices, shared_devices",
+            "gpu.zzz: unknown key; known keys are devices, mode, resource, runtime_class, shared_devices, smi",
         ),
         ({"agent": {"attempts": 0}}, "agent.attempts: Input should be greater than or equal to 1"),
         (
@@ -148,7 +149,7 @@ def test_the_reference_page_has_every_key() -> None:
     for section in sections():
         for name, field in section.model_fields.items():
             is_table = isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
-            assert (f"## `[{name}]`" if is_table else f"- **`{name}`** (") in page
+            assert f"- **`{name}`** (" in page or (is_table and f"## `[{name}]`" in page)
     assert "## `[mounts.<name>]`" in page
     assert "<class" not in page
 
@@ -158,6 +159,8 @@ def test_keys_are_known_at_every_level() -> None:
     assert "root" in config.known_keys(("nas",))
     assert "image" in config.known_keys(("partitions", "gpu"))
     assert "target" in config.known_keys(("mounts", "data"))
+    assert "gpus" in config.known_keys(("kubernetes", "quotas", "kim"))
+    assert "effect" in config.known_keys(("kubernetes", "tolerations", 0))
     assert config.known_keys(("priorities",)) == []
 
 

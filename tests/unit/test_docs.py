@@ -10,8 +10,9 @@ from urllib.parse import unquote
 import click
 import pytest
 
-from slurmk8s import __version__, config, config_docs
+from slurmk8s import __version__, config
 from slurmk8s.cli import docs, group
+from slurmk8s.config import docs as config_docs
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"

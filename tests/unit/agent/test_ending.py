@@ -207,3 +207,9 @@ def test_the_end_of_a_job(
 )
 def test_a_signal_is_named_by_its_exit_code(code: int | None, name: str | None) -> None:
     assert ending.signal_name(code) == name
+
+
+def test_out_of_memory_says_limit_and_peak() -> None:
+    told = ending.out_of_memory(2048, 2047 << 20)
+    assert "limit of 2048 MiB (peak 2047 MiB); ask for more with #SBATCH --mem." in told
+    assert "limit of 2048 MiB; ask" in ending.out_of_memory(2048, None)

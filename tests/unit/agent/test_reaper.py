@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from slurmk8s import labels
 from slurmk8s.agent.reaper import Reaper
 from slurmk8s.agent.record import Record, Store
 from slurmk8s.config import Config
 from slurmk8s.errors import NodeFault, SlurmUnreachable
-from slurmk8s.pod import labels
+from slurmk8s.labels import PodName
 from slurmk8s.pod.backend import PodState
+from slurmk8s.slurm.client import Job
 
 
 class Node:
@@ -24,7 +26,14 @@ class Node:
         self.finished: list[int] = []
         self.deleted: list[str] = []
         self.stubborn: set[int] = set()
-        self.reaper = Reaper("node1", settings, self, self, store, self.finish)  # type: ignore[arg-type]
+        self.attended: set[int] = set()
+        self.jobs: dict[int, Job] = {}
+        attended = self.attended.__contains__
+        self.reaper = Reaper("node1", settings, self, self, store, self.finish, attended)  # type: ignore[arg-type]
+
+    def job(self, job_id: int) -> Job | None:
+        """As Slurm tells it."""
+        return self.jobs.get(job_id)
 
     def live_jobs(self) -> set[int]:
         """As Slurm tells them."""
@@ -36,11 +45,13 @@ class Node:
         """As the runtime tells them."""
         if isinstance(self.running, Exception):
             raise self.running
-        return [PodState(name, {labels.JOB_ID: job_id}) for name, job_id in self.running.items()]
+        return [
+            PodState(name, {labels.JOB_ID: job_id, labels.USER_ID: "1000"}) for name, job_id in self.running.items()
+        ]
 
-    async def delete(self, name: str) -> None:
+    async def delete(self, name: PodName) -> None:
         """As the runtime does."""
-        self.deleted.append(name)
+        self.deleted.append(str(name))
 
     async def finish(self, job_id: int) -> None:
         """As the agent does."""
@@ -166,3 +177,36 @@ def test_one_that_cannot_be_removed_does_not_keep_the_others(node: Node) -> None
 def test_with_nothing_here_slurm_is_not_asked(node: Node) -> None:
     node.live = SlurmUnreachable("must not be asked")
     node.rounds(2)
+
+
+def test_what_an_earlier_attempt_left_goes_when_the_job_is_elsewhere(
+    node: Node, store: Store, record: Callable[..., Record], job: Callable[..., Job]
+) -> None:
+    """The node was lost, Slurm started the job on another one, and now this node is back."""
+    store.save(record())
+    node.running = {"slurm-job-7": "7"}
+    node.live = {7}
+    node.jobs[7] = job(state="RUNNING", nodes=("node2",), restarts=1)
+    node.rounds(2)
+    assert (node.finished, node.deleted) == ([7], ["slurm-job-7"])
+
+
+def test_a_later_attempt_here_is_not_the_earlier_ones_record(
+    node: Node, store: Store, record: Callable[..., Record], job: Callable[..., Job]
+) -> None:
+    store.save(record(attempt=1))
+    node.live = {7}
+    node.jobs[7] = job(state="RUNNING", nodes=("node1",), restarts=1)
+    node.rounds(3)
+    assert node.finished == []
+
+
+def test_a_job_whose_own_process_is_connected_lives_here(
+    node: Node, store: Store, record: Callable[..., Record], job: Callable[..., Job]
+) -> None:
+    store.save(record())
+    node.live = {7}
+    node.attended.add(7)
+    node.jobs[7] = job(state="RUNNING", nodes=("node2",), restarts=1)
+    node.rounds(3)
+    assert node.finished == []

@@ -10,17 +10,19 @@ import pytest
 from slurmk8s import config
 from slurmk8s.errors import SetupError
 from slurmk8s.local import confs, images, machine, network, plan
-from slurmk8s.local.plan import Decided, Plan, Ports
+from slurmk8s.local.plan import Decided, Node, Plan, Ports
 
 
 def decided(**fields: Any) -> Decided:
     wanted = Plan(folder=Path("/srv/c"), nodes=2, gpus=2, **fields)
-    return Decided(wanted, "kim", Ports(21000, 21001, {"node1": 21002, "node2": 21003}), "10.130.7.0/24")
+    ports = Ports(21000, 21001, {"node1": 21002, "node2": 21003})
+    nodes = {"node1": Node(4, 8192, "kube1"), "node2": Node(2, 4096, "kube2")}
+    return Decided(wanted, "kim", ports, "10.130.7.0/24", nodes)
 
 
 def test_slurm_conf_says_each_key_once_and_the_last_word_is_the_tests() -> None:
     settings = {"ReturnToService": "1", "KillWait": "30"}
-    text = confs.slurm_conf(decided(slurm_overrides={"killwait": "3"}), "host", (4, 8192), settings)
+    text = confs.slurm_conf(decided(slurm_overrides={"killwait": "3"}), "host", settings)
     keys = [line.partition("=")[0].lower() for line in text.splitlines() if re.match(r"\w+=\S+$", line)]
     assert len(keys) == len(set(keys))
     assert "ReturnToService=1\n" in text
@@ -29,11 +31,9 @@ def test_slurm_conf_says_each_key_once_and_the_last_word_is_the_tests() -> None:
 
 
 def test_slurm_conf_has_all_nodes_and_the_guides_partitions() -> None:
-    text = confs.slurm_conf(decided(), "host", (4, 8192), {})
-    assert re.findall(r"^NodeName=(\S+) .* Port=(\d+) .* Gres=gpu:2", text, re.MULTILINE) == [
-        ("node1", "21002"),
-        ("node2", "21003"),
-    ]
+    text = confs.slurm_conf(decided(), "host", {})
+    shown = re.findall(r"^NodeName=(\S+) .* Port=(\d+) CPUs=(\d) .* RealMemory=(\d+) Gres=gpu:2", text, re.MULTILINE)
+    assert shown == [("node1", "21002", "4", "8192"), ("node2", "21003", "2", "4096")]
     assert re.findall(r"^PartitionName=(\S+)", text, re.MULTILINE) == ["main", "cpu", "gpu"]
 
 
@@ -46,15 +46,30 @@ def test_our_config_is_valid_and_takes_settings_of_tests() -> None:
     assert parsed.gpu.devices % 1 == "/srv/c/dev/nvidia1"
 
 
+def test_on_kubernetes_the_config_names_what_the_host_sees_and_what_is_the_clusters_own() -> None:
+    text = confs.our_config(decided(backend="kubernetes", config_overrides={"kubernetes.quota.cpu": 2}))
+    parsed = config.parse(tomllib.loads(text), "config.toml")
+    cluster = decided().plan.layout.cluster
+    nas = parsed.mounts["nas"]
+    assert (str(nas.source), str(nas.target), str(parsed.nas.root)) == ("/srv/c/nas", "/mnt/nas", "/mnt/nas")
+    assert parsed.kubernetes.namespace_of(1000) == f"{cluster}-user-1000"
+    assert parsed.kubernetes.system_namespace == cluster
+    assert parsed.kubernetes.node_of("node2") == "kube2"
+    assert parsed.kubernetes.kubeconfig_of("node1") == Path("/srv/c/etc/agent-node1.kubeconfig")
+    assert parsed.kubernetes.proc == Path("/srv/c/host/proc")
+    assert parsed.kubernetes.quota.cpu == 2
+
+
 def test_files_for_podman_are_toml() -> None:
     layout = decided().plan.layout
     for text in (confs.containers_conf(layout), confs.storage_conf(layout), confs.registries_conf(21001)):
         assert tomllib.loads(text)
 
 
-def test_a_plan_survives_its_file(tmp_path: Path) -> None:
-    wanted = Plan(folder=tmp_path, config_overrides={"a.b": [1, "x"]}, slurm_overrides={"K": "v"})
-    whole = Decided(wanted, "kim", Ports(1, 2, {"node1": 3}), "10.130.7.0/24")
+@pytest.mark.parametrize("fields", [{}, {"kubeconfig": Path("/etc/admin.conf"), "kube_nodes": ("kube1", "kube2")}])
+def test_a_plan_survives_its_file(tmp_path: Path, fields: dict[str, Any]) -> None:
+    wanted = Plan(folder=tmp_path, config_overrides={"a.b": [1, "x"]}, slurm_overrides={"K": "v"}, **fields)
+    whole = Decided(wanted, "kim", Ports(1, 2, {"node1": 3}), "10.130.7.0/24", {"node1": Node(4, 9216, "kube1")})
     plan.write(whole)
     assert plan.read(wanted.layout) == whole
 
@@ -66,6 +81,19 @@ def test_a_plan_survives_its_file(tmp_path: Path) -> None:
 def test_a_folder_that_slurm_or_a_socket_cannot_hold_is_refused(folder: str, why: str) -> None:
     with pytest.raises(SetupError, match=why):
         plan.checked(Plan(folder=Path(folder)))
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        ({"backend": "kubernetes"}, "--kubeconfig"),
+        ({"kubeconfig": Path("/etc/admin.conf")}, "--backend kubernetes"),
+        ({"backend": "kubernetes", "kubeconfig": Path("/etc/admin.conf"), "test_image": True}, "own registry"),
+    ],
+)
+def test_a_plan_that_cannot_be_meant_is_refused_with_a_next_step(fields: dict[str, Any], why: str) -> None:
+    with pytest.raises(SetupError, match=why):
+        plan.checked(Plan(**fields))
 
 
 @pytest.mark.parametrize(
@@ -102,9 +130,9 @@ def test_only_this_clusters_firewall_rules_and_chains_are_removed() -> None:
 
 
 def test_a_node_is_never_too_small_for_the_guides_example() -> None:
-    cpus, memory = machine.node_size(64)
-    assert cpus >= 4
-    assert memory >= 8 * 1024
+    node = machine.node_size(64)
+    assert node.cpus >= 4
+    assert node.memory_mb >= 8 * 1024
 
 
 def test_the_sample_image_has_the_name_that_the_guide_uses() -> None:

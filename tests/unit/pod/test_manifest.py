@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slurmk8s.pod.labels import pod_name
-from slurmk8s.pod.manifest import Pod, Volume, manifest, render
+from slurmk8s.labels import PodName
+from slurmk8s.pod.manifest import Claim, Files, HostPath, Nfs, Pod, Scratch, Volume, files, manifest, render
 
 POD = Pod(
     name="slurm-job-7",
@@ -20,7 +20,7 @@ POD = Pod(
     groups=(1001, 2000),
     resources={"cpu": "4", "memory": "8192Mi"},
     environment={"HOME": "/home/alice"},
-    volumes=(Volume("outputs", "/mnt/nas/results/7/outputs", "/workspace"),),
+    volumes=(Volume("outputs", HostPath("/mnt/nas/results/7/outputs"), "/workspace"),),
     priority=None,
     grace_seconds=5,
     pull_policy="Never",
@@ -99,7 +99,7 @@ def hostile_pod(value: str) -> Pod:
         priority=value or None,
         labels={"app": value},
         environment={"A": value, "B": value},
-        volumes=(Volume("v", value, value, read_only=True, kind="File"),),
+        volumes=(Volume("v", HostPath(value, "File"), value, read_only=True),),
     )
 
 
@@ -135,4 +135,55 @@ def test_the_yaml_is_readable() -> None:
 
 
 def test_the_second_node_of_a_job_adds_its_rank() -> None:
-    assert [pod_name(7), pod_name(7, 0), pod_name(7, 2)] == ["slurm-job-7", "slurm-job-7", "slurm-job-7-2"]
+    assert [str(PodName(7, 1000)), str(PodName(7, 1000, 2))] == ["slurm-job-7", "slurm-job-7-2"]
+
+
+def test_what_only_kubernetes_understands_is_there_when_given() -> None:
+    shown = manifest(
+        replace(
+            POD,
+            namespace="user-1000",
+            annotations={"slurmk8s/job-name": "학습 #1: {x}"},
+            node="kube1",
+            node_selector={"disk": "ssd"},
+            tolerations=({"key": "slurmk8s", "operator": "Exists"},),
+            runtime_class="nvidia",
+            pull_secrets=("hub",),
+            before_stop=("/bin/sh", "-c", "true"),
+        )
+    )
+    spec = shown["spec"]
+    assert shown["metadata"]["namespace"] == "user-1000"
+    assert shown["metadata"]["annotations"] == {"slurmk8s/job-name": "학습 #1: {x}"}
+    assert (spec["nodeName"], spec["nodeSelector"], spec["runtimeClassName"]) == ("kube1", {"disk": "ssd"}, "nvidia")
+    assert spec["tolerations"] == [{"key": "slurmk8s", "operator": "Exists"}]
+    assert spec["imagePullSecrets"] == [{"name": "hub"}]
+    assert spec["containers"][0]["lifecycle"] == {"preStop": {"exec": {"command": ["/bin/sh", "-c", "true"]}}}
+
+
+def test_every_kind_of_volume() -> None:
+    told = Files({"passwd": "root:x:0:0", "group": "root:x:0:"})
+    pod = replace(
+        POD,
+        volumes=(
+            Volume("nfs", Nfs("nas", "/export"), "/nas", read_only=True),
+            Volume("claim", Claim("nas"), "/claim"),
+            Volume("shm", Scratch(1024, memory=True), "/dev/shm"),
+            Volume("home", Scratch(), "/home/alice"),
+            Volume("told", told, "/told", read_only=True),
+            Volume("told", told, "/etc/passwd", read_only=True, sub_path="passwd"),
+        ),
+    )
+    spec = manifest(pod)["spec"]
+    assert spec["volumes"] == [
+        {"name": "nfs", "nfs": {"server": "nas", "path": "/export", "readOnly": True}},
+        {"name": "claim", "persistentVolumeClaim": {"claimName": "nas", "readOnly": False}},
+        {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": "1024"}},
+        {"name": "home", "emptyDir": {}},
+        {"name": "told", "configMap": {"name": "slurm-job-7"}},
+    ]
+    mounts = spec["containers"][0]["volumeMounts"]
+    assert mounts[-1] == {"name": "told", "mountPath": "/etc/passwd", "readOnly": True, "subPath": "passwd"}
+    assert all("subPath" not in mount for mount in mounts[:-1])
+    assert files(pod) == {"passwd": "root:x:0:0", "group": "root:x:0:"}
+    assert files(POD) == {}

@@ -137,3 +137,35 @@ def test_signals_are_not_sent_through_a_link(meeting: Rendezvous, secret: Path) 
     meeting.signals.symlink_to(secret)
     assert not meeting.send_signal("all", "USR1")
     assert secret.read_text() == "0\n"
+
+
+@pytest.mark.parametrize(
+    ("stopped", "code", "outside"),
+    [(True, 143, True), (True, 137, True), (True, None, True), (True, 0, False), (True, 7, False), (False, 143, False)],
+)
+def test_an_end_by_signal_is_the_bodys_own_unless_kubernetes_ended_the_pod(
+    tmp_path: Path, stopped: bool, code: int | None, outside: bool
+) -> None:
+    meeting = Rendezvous(tmp_path)
+    meeting.handover.mkdir()
+    if stopped:
+        meeting.stopped.touch()
+    assert meeting.was_ended_from_outside(code) is outside
+
+
+@pytest.mark.parametrize(("text", "peak"), [("1048576\n", 1 << 20), ("12", None), ("-1\n", None), ("max\n", None)])
+def test_the_peak_of_memory_is_a_number_or_unknown(tmp_path: Path, text: str, peak: int | None) -> None:
+    meeting = Rendezvous(tmp_path)
+    meeting.handover.mkdir()
+    assert meeting.read_peak() is None
+    meeting.peak.write_text(text)
+    assert meeting.read_peak() == peak
+
+
+def test_a_signal_goes_only_into_a_pipe(tmp_path: Path) -> None:
+    """The agent sends one too, as root, and the folder is the user's: whatever lies there is not written to."""
+    meeting = Rendezvous(tmp_path)
+    meeting.handover.mkdir()
+    meeting.signals.write_text("mine")
+    assert meeting.send_signal("all", "TERM") is False
+    assert meeting.signals.read_text() == "mine"

@@ -68,3 +68,18 @@ def test_a_requeue_reason_replaces_the_one_before_and_never_grows_too_long() -> 
     assert stamp.with_requeue_reason(once, "again") == "mine slurmk8s requeued: again"
     assert len(stamp.with_requeue_reason("mine", "한" * 1000).encode()) <= 1024
     assert stamp.with_requeue_reason("x" * 1020, "no room") == "x" * 1020
+
+
+def test_a_stamp_counts_how_often_the_job_only_waited() -> None:
+    lines = "#K8S_IMAGE=a!b:1"
+    first = stamp.encode(lines)
+    assert stamp.waits(first) == 0
+    third = stamp.with_wait(stamp.with_wait(stamp.with_wait(first)))
+    assert stamp.waits(third) == 3
+    assert stamp.decode(third) == lines
+    assert stamp.is_stamped(third)
+
+
+@pytest.mark.parametrize("other", ["", "somebody's own words", "slurmk8s/2:x!4", "slurmk8s/1:x!", "slurmk8s/1:x!-1"])
+def test_what_is_no_stamp_has_waited_never(other: str) -> None:
+    assert stamp.waits(other) == 0
