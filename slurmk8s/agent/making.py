@@ -17,6 +17,9 @@ from slurmk8s.pod.kubernetes_refusals import QuotaFull
 from slurmk8s.rendezvous import exists
 
 SECONDS_FOR_CHECKSUMS = 20
+# What takes no longer is no news: an image that is here already, and a pod whose kubelet has only to start it.
+SECONDS_TO_LOOK = 1
+SECONDS_TO_START = 5
 Answer = TypeVar("Answer")
 
 
@@ -83,7 +86,7 @@ class Making:
         if record.digest is not None or record.made:
             return record
         asked = time.time()
-        with _Telling(self._board, record.image):
+        with _Telling(self._board, record.image, SECONDS_TO_LOOK):
             digest = await self._patiently(lambda: self._backend.pull(record.image, self._board.note))
         if digest is None:
             return record  # whoever starts the pod pulls it
@@ -116,7 +119,7 @@ class Making:
         name = blueprint.pod_name(record, self._node)
         # The kubelet tells late that the container runs; the launcher's word that the body does comes at once.
         begun = self._places.meeting.shell
-        with _Telling(self._board, record.image, lambda: exists(begun)):
+        with _Telling(self._board, record.image, SECONDS_TO_START, lambda: exists(begun)):
             started = await self._patiently(lambda: self._started_or_gone(record))
         if started is None:
             return record
@@ -162,9 +165,10 @@ class Making:
 class _Telling:
     """While a pull lasts, the person hears how long."""
 
-    def __init__(self, board: Board, image: str, is_over: Callable[[], bool] = bool) -> None:
+    def __init__(self, board: Board, image: str, quiet_seconds: float, is_over: Callable[[], bool] = bool) -> None:
         self._board = board
         self._image = image
+        self._quiet = quiet_seconds
         self._is_over = is_over
 
     def __enter__(self) -> None:
@@ -175,8 +179,7 @@ class _Telling:
 
     async def _tell(self) -> None:
         started = time.monotonic()
-        while True:
-            await asyncio.sleep(1)  # an image that is here already is no news
-            if self._is_over():
-                return
+        await asyncio.sleep(self._quiet)
+        while not self._is_over():
             self._board.tell("pulling", image=self._image, seconds=time.monotonic() - started)
+            await asyncio.sleep(1)

@@ -1,5 +1,6 @@
 """A handle on a running local cluster, in the words of the tests."""
 
+import contextlib
 import json
 import os
 import pwd
@@ -212,6 +213,15 @@ class Cluster:
     def stderr(self, job_id: int) -> str:
         """What is in stderr.log now."""
         return (self.results(job_id) / "stderr.log").read_text(encoding="utf-8", errors="replace")
+
+    def cancel_all(self) -> None:
+        """End whatever a failed test has left, and take its drained nodes back."""
+        self.run("scancel", "--full", f"--user={self.user},{self.other_user}", user="root", check=False)
+        for node, state_ in self.nodes().items():
+            if state_.startswith("drain"):
+                self.run("scontrol", "update", f"NodeName={node}", "State=RESUME", user="root", check=False)
+        with contextlib.suppress(AssertionError):
+            self.wait_for(lambda: not self.run("squeue", "--noheader").stdout.strip(), "an empty queue", 60)
 
     # -- the machine room ----------------------------------------------------------------------------------------
 

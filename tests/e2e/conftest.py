@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from runtimes import BOTH, KUBERNETES, Kubernetes, Podman
 from testbed import shared
 from testbed.cluster import Cluster as Testbed
 
+FAILED = pytest.StashKey[bool]()
 MADE = pytest.StashKey[list[Cluster]]()
 """The clusters that a test has made for itself."""
 PERSON, OTHER = "slurmk8s-kim", "slurmk8s-lee"
@@ -96,7 +98,10 @@ def running(runtime: Podman | Kubernetes, **plan: Any) -> Iterator[Cluster]:
         work.chmod(0o1777)
         yield Cluster(decided, runtime, account(OTHER))
     finally:
-        left = lifecycle.down(wanted.layout, purge=True).left
+        # A namespace goes only when every extension of the API server answers: after a restart that takes a while.
+        deadline = time.monotonic() + 180
+        while (left := lifecycle.down(wanted.layout, purge=True).left) and time.monotonic() < deadline:
+            time.sleep(1)
         shutil.rmtree(folder, ignore_errors=True)
     assert not left, left
 
@@ -141,10 +146,12 @@ def _cluster(runtime: Podman | Kubernetes) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def cluster(_cluster: Cluster) -> Cluster:
-    """The shared cluster. A test leaves no job in it that another would wait for."""
+def cluster(_cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """The shared cluster. A test leaves no job in it that another would wait for, nor does one that has failed."""
     _cluster.mark_logs()
-    return _cluster
+    yield _cluster
+    if request.node.stash.get(FAILED, False):
+        _cluster.cancel_all()
 
 
 @pytest.fixture(scope="module")
@@ -173,6 +180,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     """On failure show what a person would look at: nodes, queue, pods, and what the logs said meanwhile."""
     report = yield
     if report.when == "call" and report.failed:
+        item.stash[FAILED] = True
         used = [one for one in getattr(item, "funcargs", {}).values() if isinstance(one, Cluster)]
         for cluster in item.stash.get(MADE, []) or used:
             try:

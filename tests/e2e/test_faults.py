@@ -155,12 +155,14 @@ apiVersion: v1
 kind: Pod
 metadata:
   name: NAME
-  labels: {app: slurm-job, job-id: "999999", slurmk8s/cluster: CLUSTER, slurmk8s/node: node1, slurmk8s/attempt: "0"}
+  labels:
+    {app: slurm-job, job-id: "999999", slurmk8s/cluster: CLUSTER, slurmk8s/node: node1, slurmk8s/uid: "UID"}
 spec:
   restartPolicy: Never
   containers:
   - {name: job, image: IMAGE, command: ["sleep", "1000"], resources: {limits: {cpu: 100m, memory: 64Mi}}}
 """
+    manifest = manifest.replace("UID", str(cluster.uid))
     ours = manifest.replace("NAME", "slurm-job-999999").replace("CLUSTER", cluster.layout.cluster)
     strange = manifest.replace("NAME", "stranger").replace("CLUSTER", "another-cluster")
     cluster.wait(cluster.sbatch(body("true", image=ALPINE)))  # the person has a namespace

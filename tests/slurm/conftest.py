@@ -97,7 +97,7 @@ class BareSlurm:
         ports = free_ports(3)
         ours = conf.settings() | {"Prolog": "", "Epilog": f"{self.folder}/epilog"}
         # Short, so that tests of an absent controller or of a job that must be killed do not wait long.
-        ours |= {"KillWait": "2", "MessageTimeout": "2"}
+        ours |= {"KillWait": "2", "MessageTimeout": "5"}
         lines = [f"{key}={value}" for key, value in ours.items() if value]
         return "\n".join(
             [

@@ -108,7 +108,7 @@ def test_the_command_prints_the_include_and_tells_the_rest_on_stderr(tmp_path: P
 def test_the_packaged_files_are_found() -> None:
     folder = CliRunner().invoke(slurm_conf, ["files"]).stdout.strip()
     assert str(conf.files()) == folder
-    for name in (conf.INCLUDE, *conf.LUA, "job_validator.sh", "job_watcher.sh"):
+    for name in (conf.INCLUDE, *conf.LUA, "job_validator.sh", "job_watcher.sh", "mkinst", "mkyaml"):
         assert (conf.files() / name).is_file()
 
 
