@@ -128,7 +128,7 @@ class Agent:
                     await _send(writer, {"node": self._node, "ready": True, "jobs": len(self._works)})
                 case _:
                     await _send(writer, {"stage": "refused", "sentence": "The agent does not take this question."})
-        except (ConnectionError, ValueError, TimeoutError, asyncio.LimitOverrunError):
+        except (ConnectionError, ValueError, TimeoutError, RecursionError, asyncio.LimitOverrunError):
             pass  # a caller that is gone, says nothing or talks nonsense
         except Exception as error:  # noqa: BLE001 - one caller's trouble is not the next one's
             logger.exception(f"a question failed: {error}")

@@ -1,5 +1,6 @@
 """Which GPUs a pod really has, looked at before its body runs: the very ones, or as many as Slurm says."""
 
+import errno
 import os
 import re
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from slurmk8s.config import Gpu
-from slurmk8s.errors import ClusterFault, NodeFault
+from slurmk8s.errors import ClusterFault, NodeFault, PersonFault
 
 SECONDS_FOR_SMI = 30
 _DEVICE = re.compile(r"nvidia([0-9]+)")
@@ -56,14 +57,31 @@ def uuids(settings: Gpu, indices: Sequence[int]) -> tuple[str, ...]:
 
 
 def minors_of(proc: Path, pids: Sequence[int]) -> list[int]:
-    """The GPUs that a container sees, by the device files in its /dev, which its runtime made."""
+    """The GPUs that a container sees, by the device files in its /dev, which its runtime made.
+
+    In an image /dev can be a link, which would lead us to wherever it says on the node.
+    """
     for pid in pids:
         try:
-            names = os.listdir(proc / str(pid) / "root" / "dev")
-        except OSError:
+            names = _names(proc / str(pid) / "root")
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENOTDIR):
+                raise PersonFault("The image's /dev is not a folder.", "Use an image whose /dev is one.") from None
             continue  # it has just ended
         return sorted(int(match[1]) for name in names if (match := _DEVICE.fullmatch(name)))
     raise ClusterFault("The job's container was ended before its GPUs could be looked at.")
+
+
+def _names(root: Path) -> list[str]:
+    top = os.open(root, os.O_PATH | os.O_CLOEXEC)
+    try:
+        dev = os.open("dev", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+        try:
+            return os.listdir(dev)
+        finally:
+            os.close(dev)
+    finally:
+        os.close(top)
 
 
 def require(settings: Gpu, allocated: Sequence[int], proc: Path, pids: Sequence[int]) -> None:

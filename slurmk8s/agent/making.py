@@ -124,11 +124,14 @@ class Making:
         if started is None:
             return record
         if self._gpus_first(record):
+            state = await self._backend.find(name)
+            if state is None or state.exit_code is not None:
+                return record  # it has ended already: the watch tells why
             pids = await self._backend.processes(name)
             await asyncio.to_thread(gpus.require, self._config.gpu, record.gpus, self._config.kubernetes.proc, pids)
         if started.digest is not None:
             record = replace(record, digest=started.digest, pull_started=started.pull_started, pulled=started.pulled)
-        return self._store.save(replace(record, running=True))
+        return self._store.save(replace(record, running=True, marks=started.marks))
 
     async def _started_or_gone(self, record: Record) -> Started | None:
         name = blueprint.pod_name(record, self._node)

@@ -1,6 +1,7 @@
 """Makes and removes what a pod needs on the node: the rendezvous folder, /dev/shm, a home, passwd and group."""
 
 import ctypes
+import errno
 import grp
 import json
 import os
@@ -143,11 +144,11 @@ def _bind_results(places: Places, record: Record, results: Path, *, in_bundle: b
         wanted.append((paths.handover_name(record.attempt), places.meeting.handover))
     bundle = _open_own(str(results), None, record, results)
     try:
-        _bind_once(bundle, places.results)
+        _bind_once(bundle, places.results, results)
         for name, target in wanted:
             folder = _open_own(name, bundle, record, results)
             try:
-                _bind_once(folder, target)
+                _bind_once(folder, target, results)
             finally:
                 os.close(folder)
     finally:
@@ -166,10 +167,17 @@ def _open_own(name: str, parent: int | None, record: Record, results: Path) -> i
     return opened
 
 
-def _bind_once(descriptor: int, target: Path) -> None:
+def _bind_once(descriptor: int, target: Path, results: Path) -> None:
     target.mkdir(mode=0o755, exist_ok=True)
-    if not is_mountpoint(target):
+    if is_mountpoint(target):
+        return
+    try:
         bind(descriptor, target)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ESTALE):
+            raise
+        # The folder that we hold open was removed meanwhile, and only its owner could.
+        raise PersonFault(f"{results} was changed while the job started: {error}.", "Submit it again.") from None
 
 
 def bind(descriptor: int, target: Path) -> None:

@@ -1,6 +1,7 @@
 """Work on the NAS, done as the job's user by the results worker. Root itself never touches a path there."""
 
 import asyncio
+import contextlib
 import json
 import pwd
 import subprocess
@@ -71,7 +72,12 @@ class Bundles:
             env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
             cwd="/",
         )
-        out, err = await process.communicate(json.dumps({**request, "modes": self._modes, **fields}).encode())
+        try:
+            out, err = await process.communicate(json.dumps({**request, "modes": self._modes, **fields}).encode())
+        finally:  # it is the person's process, who may have stopped it: it must not outlive its question
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
         if process.returncode != 0:
             raise SlurmK8sError(f"The results worker failed at {operation}: {err.decode('utf-8', 'replace').strip()}")
         reply: dict[str, Any] = json.loads(out)

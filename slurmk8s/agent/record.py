@@ -50,6 +50,8 @@ class Record:
     """Whether the pod was made, so that its absence means it is gone."""
     running: bool = False
     """Whether its container ran, so that only its end is waited for."""
+    marks: tuple[str, ...] = ()
+    """What the pod's processes are known by on the node, should the pod be gone without them."""
     waits: int = 0
     """How many of the earlier attempts only found the person's quota full."""
     waiting: bool = False
@@ -167,8 +169,8 @@ def _read(path: Path) -> Record | None:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    for name in ("groups", "nodes", "gpus", "mounts", "array"):
-        if data[name] is not None:
+    for name in ("groups", "nodes", "gpus", "mounts", "array", "marks"):
+        if data.get(name) is not None:
             data[name] = tuple(data[name])
     known = {field.name for field in fields(Record)}  # an agent of another version may have known more
     return Record(**{name: value for name, value in data.items() if name in known})

@@ -35,7 +35,7 @@ def plain_record(job: Job, node: str) -> Record:
     return Record(
         job_id=job.job_id,
         attempt=job.restarts,
-        name=job.name,
+        name=job.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),  # any bytes may be a job's name
         user=account.pw_name,
         uid=job.uid,
         gid=job.gid,

@@ -25,6 +25,7 @@ from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SlurmK8sError
 from slurmk8s.labels import PodName
 from slurmk8s.pod.backend import Backend, DeadButListed, PodState
 from slurmk8s.pod.kubernetes_refusals import QuotaFull
+from slurmk8s.pod.kubernetes_words import deleted
 from slurmk8s.rendezvous import exists
 from slurmk8s.slurm.client import Job, Slurm
 
@@ -134,6 +135,8 @@ class Work:
             state = await self._with_reason(name, state)
             if state is not None and state.fault is not None:
                 raise state.fault
+            if state is None and self._config.backend == "kubernetes":  # it went while no agent was there to see it
+                raise deleted(str(name))
         if code is None and state is not None and not exists(self._places.meeting.shell):
             raise await self._backend.start_fault(name, record.image)
         if code is None:
@@ -237,7 +240,7 @@ class Work:
         state, cut_short = await self._stop_body(name)
         code = self._places.meeting.read_exit()
         try:
-            await self._backend.delete(name)
+            await self._backend.delete(name, record.marks)
         except DeadButListed as fault:  # the node is free; the reaper removes what is left of it
             logger.warning(f"job {self.job_id}: {fault}")
         await asyncio.to_thread(meeting.clear_home, self._places)

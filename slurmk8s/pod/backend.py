@@ -31,6 +31,8 @@ class Started:
     digest: str | None = None
     pull_started: float | None = None
     pulled: float | None = None
+    marks: tuple[str, ...] = ()
+    """What its processes are known by on the node, besides what the runtime says."""
 
 
 class DeadButListed(ClusterFault):
@@ -74,7 +76,7 @@ class Backend(Protocol):
     async def processes(self, name: PodName) -> list[int]:
         """The container's processes, as pids of this node; none if it has none."""
 
-    async def delete(self, name: PodName) -> None:
+    async def delete(self, name: PodName, marks: tuple[str, ...] = ()) -> None:
         """Kill and remove the pod; returns when its containers are dead. What is not there is deleted.
 
         Raises DeadButListed when nothing of it runs but it could not be removed, NodeFault when it cannot be killed.

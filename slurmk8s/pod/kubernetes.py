@@ -118,6 +118,7 @@ class Kubernetes:
     async def started(self, name: PodName, image: str, tell: Callable[[str], None]) -> Started:  # noqa: ARG002 - in the pod
         """Wait for the kubelet: it pulls, mounts and starts. What it complains about is told, or ends the wait."""
         begun = time.monotonic()
+        answered = begun  # while the API server is away, a kubelet cannot hear of the pod either
         trouble: float | None = None
         fresh = False
         while True:
@@ -126,9 +127,10 @@ class Kubernetes:
                 pod = await self._pods.look(name, fresh=fresh)
                 if pod is None:
                     raise self._vanished(name)
-                fault = await self._in_the_way(pod, time.monotonic() - begun, tell)
+                fault = await self._in_the_way(pod, time.monotonic() - answered, tell)
             except KubeUnreachable as away:
                 pod, fault = None, away
+                answered = time.monotonic()
             if pod is not None and fault is None and (says.running(pod) or says.ended(pod)):
                 return says.started(pod, await self._pods.events(pod))
             trouble = (trouble or time.monotonic()) if fault else None
@@ -206,9 +208,9 @@ class Kubernetes:
         pod = await self._pods.look(name)
         return await asyncio.to_thread(pids_of, self._config.kubernetes.proc, says.container_ids(pod)) if pod else []
 
-    async def delete(self, name: PodName) -> None:
-        """Kill and remove it."""
-        await self._death.of(name)
+    async def delete(self, name: PodName, marks: tuple[str, ...] = ()) -> None:
+        """Kill and remove it. The marks are an earlier agent's: it may have seen a pod that is gone since."""
+        await self._death.of(name, set(marks))
 
     def _end_fault(self, pod: Json) -> SlurmK8sError | None:
         """Why it ended, if the kubelet or somebody ended it; None for its own end, or one that this agent brought."""

@@ -42,11 +42,11 @@ class Death:
         """Whether this agent has asked for the pod's deletion: then nobody else is to be blamed for it."""
         return pod["metadata"]["uid"] in self._asked
 
-    async def of(self, name: PodName) -> None:
-        """Return when the pod is dead and gone."""
+    async def of(self, name: PodName, known: set[str]) -> None:
+        """Return when the pod is dead and gone; `known` are marks of processes that must be dead as well."""
         begun = time.monotonic()
         deadline = begun + self._config.agent.kill_grace_seconds + SECONDS
-        marks = await self._gone(name, deadline)
+        marks = known | await self._gone(name, deadline)
         while pids := await self._alive(marks):
             if time.monotonic() > deadline:
                 raise self._immortal(name, pids)

@@ -128,7 +128,7 @@ def pulling(events: list[Json]) -> bool:
 def started(pod: Json, events: list[Json]) -> Started:
     """What is known of a container that runs: its image's digest, and when that was pulled if it had to be."""
     begun, done = pull_times(events)
-    return Started(digest(pod), begun, done)
+    return Started(digest(pod), begun, done, tuple(sorted(marks(pod))))
 
 
 def pull_times(events: list[Json]) -> tuple[float | None, float | None]:

@@ -160,7 +160,7 @@ class Podman:
         state = await self.find(name)
         return [state.pid] if state and state.pid else []
 
-    async def delete(self, name: PodName) -> None:
+    async def delete(self, name: PodName, marks: tuple[str, ...] = ()) -> None:  # noqa: ARG002 - podman knows them
         """Its container goes with it."""
         await self._delete(str(name))
 

@@ -25,6 +25,9 @@ class Follower:
                 self._file = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             except FileNotFoundError:
                 return False
+            if os.path.samestat(os.fstat(self._file), os.fstat(self._to)):
+                self._broken = True  # Slurm's own file is this very log: copied into itself it would never end
+                return False
         moved = False
         while data := os.read(self._file, CHUNK):
             moved = True

@@ -6,7 +6,7 @@ import pytest
 
 from slurmk8s.agent import gpus
 from slurmk8s.config import Gpu
-from slurmk8s.errors import ClusterFault, NodeFault
+from slurmk8s.errors import ClusterFault, NodeFault, PersonFault
 
 # The second card has the device file of number 3, as after a card was replaced.
 XML = """<nvidia_smi_log>
@@ -67,4 +67,13 @@ def test_others_than_slurms_are_told_with_both_lists(tmp_path: Path, smi: Path) 
 def test_a_container_that_is_gone_cannot_be_looked_at(tmp_path: Path) -> None:
     """Somebody deleted the pod, which is no fault of the node's."""
     with pytest.raises(ClusterFault, match="was ended before"):
+        gpus.require(Gpu(), [0], tmp_path, [42])
+
+
+def test_an_image_whose_dev_leads_elsewhere_is_the_persons_fault(tmp_path: Path) -> None:
+    """Followed, it would show the node's own files, none of them a GPU, and the node would be drained for it."""
+    root = tmp_path / "42" / "root"
+    root.mkdir(parents=True)
+    (root / "dev").symlink_to("/dev")
+    with pytest.raises(PersonFault, match="/dev is not a folder"):
         gpus.require(Gpu(), [0], tmp_path, [42])
