@@ -95,9 +95,11 @@ def _bring_up(cluster: Cluster, programs: Path) -> None:
         offered = pool.submit(_offer_images, cluster)
         cluster.wait_ready("kube-apiserver")
         for name in cluster.components:
-            cluster.start(name, wait=False)
+            if name != "metrics-server":  # it ends at once if it does not have its rights
+                cluster.start(name, wait=False)
         objects = (Path(__file__).parent / "objects.yaml").read_text(encoding="utf-8")
         cluster.kubectl("apply", "--server-side", "-f", "-", text=objects.replace("ADDRESS", layout.address))
+        cluster.start("metrics-server", wait=False)
         cluster.wait_nodes()
         cluster.wait_for(lambda: _has_account(cluster), "the default namespace has its service account")
         offered.result()
