@@ -69,8 +69,8 @@ def test_a_persons_view_of_a_job(cluster: Any, person: Typed, running: int) -> N
     shown = person("kubectl get pods -l app=slurm-job").stdout
     assert [line.split()[0] for line in shown.splitlines()[1:]] == [pod]
     assert "Running" in shown
-    logs = person(f"kubectl logs {pod}").stdout
-    assert set(logs.split()) == {"hello", "trouble"}
+    said = {"hello", "trouble"}  # by tail in the pod, which looks once a second
+    cluster.wait_for(lambda: set(person(f"kubectl logs {pod}").stdout.split()) == said, "both outputs by kubectl logs")
     assert "sinfo" not in person("sinfo").stderr
 
 
