@@ -13,6 +13,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from slurmk8s.config.kubernetes import Kubernetes, Profile, Quota, Toleration
+from slurmk8s.config.metrics import Metrics
 from slurmk8s.config.section import Section
 from slurmk8s.config.sections import (
     Agent,
@@ -38,6 +39,7 @@ __all__ = [
     "Images",
     "Intake",
     "Kubernetes",
+    "Metrics",
     "Mount",
     "Nas",
     "Partition",
@@ -84,6 +86,7 @@ class Config(Section):
     gpu: Gpu = Gpu()
     environment: Environment = Environment()
     results: Results = Results()
+    metrics: Metrics = Metrics()
     slurm: Slurm = Slurm()
 
     @model_validator(mode="before")
