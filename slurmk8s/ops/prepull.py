@@ -17,7 +17,7 @@ from slurmk8s import labels
 from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, SetupError, SlurmK8sError
 from slurmk8s.kube.client import Kube
-from slurmk8s.kube.faults import KubeUnreachable, NotFound
+from slurmk8s.kube.faults import KubeUnreachable, NotFound, Refused
 from slurmk8s.ops.images import WAITING, Stage, Task, moves
 from slurmk8s.pod.kubernetes_state import duration
 from slurmk8s.pod.kubernetes_text import container
@@ -29,7 +29,12 @@ RUN = "slurmk8s/prepull"
 NOBODY = 65534
 SECONDS_BETWEEN_LOOKS = 0.5
 SECONDS_WITHOUT_SERVER = 60
+YOUNG = "error looking up service account"
 PULLED_IN = re.compile(r'Successfully pulled image "[^"]*" in (\S+)')
+
+
+class NotYet(ClusterFault):
+    """The namespace is not ready for pods."""
 
 
 def pod_of(task: Task, name: str, run: str, config: Config) -> Pod:
@@ -109,7 +114,7 @@ class Prepull:
                     self._begin()
                     self._look()
                     answered = time.monotonic()
-                except KubeUnreachable:
+                except (KubeUnreachable, NotYet):
                     if time.monotonic() - answered > SECONDS_WITHOUT_SERVER:
                         raise
                 show()
@@ -136,6 +141,9 @@ class Prepull:
                     f"Kubernetes has no namespace {self._config.kubernetes.system_namespace}.",
                     "Apply what `slurmk8s cluster rbac` prints.",
                 ) from None
+            except Refused as refused:
+                # A controller makes a new namespace's account, and may be a moment late.
+                raise NotYet(refused.sentence, refused.hint) if YOUNG in refused.message else refused from None
             self._begun[task] = (name, time.monotonic())
 
     def _look(self) -> None:

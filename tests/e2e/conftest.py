@@ -121,12 +121,8 @@ def machine_room(kubernetes: Kubernetes) -> Iterator[Testbed]:
     """The processes behind Kubernetes, to stop and to kill. What is down after the test is started again."""
     room = kubernetes.testbed
     yield room
-    for name in room.components:
-        if room.pid(name) is not None:
-            room.resume(name)
-        room.start(name)
+    room.mend()
     room.kubectl("uncordon", *room.nodes)
-    room.wait_nodes()
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import signal
 import ssl
 import subprocess
@@ -108,12 +109,13 @@ class Cluster:
         self._signal(name, signal.SIGCONT)
 
     def mend(self) -> None:
-        """Start and wake everything that does not run, until pods can start everywhere."""
+        """Start and wake everything that does not run, until pods can start everywhere, in new namespaces too."""
         for name in self.components:
             if self.pid(name) is not None:
                 self.resume(name)
             self.start(name)
         self.wait_nodes()
+        self.wait_controllers()
 
     def _signal(self, name: str, number: int) -> None:
         pid = self.pid(name)
@@ -147,6 +149,19 @@ class Cluster:
         needed = [name for name in self.components if name.startswith(("kubelet-", "containerd-"))]
         what = "both nodes are Ready and have their GPUs"
         self.wait_for(lambda: all(self._alive(name) for name in needed) and self.nodes_ready(), what, seconds)
+
+    def wait_controllers(self) -> None:
+        """Wait until the controllers hear again: after an API server's restart that can take them a minute.
+
+        Until then a new namespace has no service account, and so no pods.
+        """
+        probe = f"mended-{secrets.token_hex(4)}"
+        account = f"{self.layout.server}/api/v1/namespaces/{probe}/serviceaccounts/default"
+        self.kubectl("create", "namespace", probe)
+        try:
+            self.wait_for(lambda: self.ask(account) is not None, "a new namespace has its service account")
+        finally:
+            self.kubectl("delete", "namespace", probe, "--wait=false")
 
     def nodes_ready(self) -> bool:
         """Whether pods can start everywhere."""
