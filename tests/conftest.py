@@ -36,7 +36,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     root = Path(__file__).parent
     for item in items:
         folder = item.path.relative_to(root).parts[0]
-        if folder in ("slurm", "podman", "kube", "e2e"):
+        if folder in ("nas", "slurm", "podman", "kube", "e2e"):
             item.add_marker(folder)
 
 
