@@ -7,12 +7,19 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+# Tests are not a package, so that the installed program is what they import.
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from intake_bed import Intake  # found only now
 
 from slurmk8s import config as configuration
 from slurmk8s.slurm import conf, lua_facts
@@ -254,3 +261,30 @@ def alice() -> Identity:
 @pytest.fixture(scope="session")
 def bob() -> Identity:
     return person("skt-bob")
+
+
+@pytest.fixture
+def intake(bare_slurm: BareSlurm, alice: Identity, bob: Identity) -> Iterator[Intake]:
+    folder = Path("/var/tmp") / f"slurmk8s-intake-{uuid.uuid4().hex[:8]}"  # pytest's own folders are closed to others
+    folder.mkdir()
+    intake = Intake(bare_slurm, folder)
+    yield intake
+    for process in intake.started:
+        process.kill()
+        process.wait()
+    subprocess.run(["umount", "-l", str(intake.nas)], check=False, capture_output=True)
+    bare_slurm.cancel_all()  # no job may write into the folder while it goes
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def ready(intake: Intake) -> Intake:
+    """With its folders made."""
+    assert intake.once().returncode == 0
+    return intake
+
+
+@pytest.fixture
+def name() -> str:
+    """A file name, and so a job name, that no other test uses."""
+    return f"{uuid.uuid4().hex[:12]}.sh"

@@ -1,0 +1,119 @@
+"""A NAS folder and watchers on it, for the tests of the intake with real Slurm."""
+
+import os
+import pwd
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import slurmk8s
+
+GOOD = b"#!/bin/bash\n#SBATCH --mem=50M\nid -un\n"
+BAD = b"#!/bin/bash\n#SBATCH --mem=8\n#SBATCH --tme=3\nid\n"
+ALICE, BOB = "skt-alice", "skt-bob"
+WatchProcess = subprocess.Popen[bytes]
+
+
+class Intake:
+    """A NAS folder of its own and watchers on it, beside a Slurm that the tests share."""
+
+    def __init__(self, slurm: Any, folder: Path) -> None:
+        self.slurm = slurm
+        self.folder = folder
+        self.nas = folder / "nas"
+        self.settings: dict[str, object] = {}
+        self.mounted = False
+        self.started: list[WatchProcess] = []
+        folder.chmod(0o755)
+        self.nas.mkdir()
+        self.results(self.nas)
+
+    @staticmethod
+    def results(nas: Path) -> None:
+        """The folder that everybody may add to."""
+        (nas / "results").mkdir()
+        (nas / "results").chmod(0o1777)
+
+    @property
+    def jobs(self) -> Path:
+        """The folder with submit/, processed/ and failed/."""
+        return self.nas / "slurm-jobs"
+
+    def names(self, folder: str) -> list[str]:
+        """What people see there, our guide left out."""
+        found = [path.name for path in (self.jobs / folder).iterdir()]
+        return sorted(name for name in found if name != "README.txt")
+
+    def environment(self, more: dict[str, str] | None = None) -> dict[str, str]:
+        """Write the configuration and point to it."""
+        config = self.folder / "config.toml"
+        config.write_text(
+            f"""
+log_folder = "{self.folder}/log"
+[nas]
+root = "{self.nas}"
+require_mountpoint = {str(self.mounted).lower()}
+{f'service_user = "{self.settings["service_user"]}"' if "service_user" in self.settings else ""}
+[intake]
+settle_seconds = 0.2
+scan_seconds = 0.1
+idle_scan_seconds = 0.3
+identity = "{self.settings.get("identity", "owner")}"
+language = "{self.settings.get("language", "en")}"
+[slurm]
+conf = "{self.slurm.conf}"
+command_seconds = 20
+{f'bin_folder = "{self.settings["bin_folder"]}"' if "bin_folder" in self.settings else ""}
+""",
+            encoding="utf-8",
+        )
+        package = Path(slurmk8s.__file__).parents[1]
+        return os.environ | {"SLURMK8S_CONFIG": str(config), "PYTHONPATH": str(package)} | (more or {})
+
+    def once(self, crash_after: str | None = None, **options: Any) -> "subprocess.CompletedProcess[bytes]":
+        """`slurmk8s watch --once`."""
+        more = {"SLURMK8S_CRASH_AFTER": crash_after} if crash_after else {}
+        prefix = options.pop("prefix", [])
+        python = options.pop("python", sys.executable)
+        command = [*prefix, python, "-m", "slurmk8s", "watch", "--once"]
+        return subprocess.run(
+            command, env=self.environment(more), check=False, timeout=60, stderr=subprocess.PIPE, **options
+        )
+
+    def start(self) -> WatchProcess:
+        """`slurmk8s watch` as a service."""
+        log = (self.folder / f"watcher-{len(self.started)}.log").open("wb")
+        with log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "slurmk8s", "watch"], env=self.environment(), stdout=log, stderr=log
+            )
+        self.started.append(process)
+        return process
+
+    def drop(
+        self, name: str, data: bytes = GOOD, user: str = ALICE, folder: str = "", into: Path | None = None
+    ) -> None:
+        """Copy a file in as that person."""
+        target = (into or self.jobs / "submit") / folder / name
+        as_person(user, ["sh", "-c", 'cat >"$1"', "sh", os.fsencode(str(target))], data)
+
+    def query(self, *arguments: str) -> str:
+        """Ask Slurm."""
+        environment = os.environ | {"SLURM_CONF": str(self.slurm.conf)}
+        return subprocess.run(arguments, env=environment, check=True, capture_output=True, text=True).stdout
+
+    def job_ids(self, name: str) -> list[int]:
+        """All jobs of this name that were not cancelled, finished ones too."""
+        lines = self.query("squeue", "-h", "--states=all", f"--name={name}", "-o", "%i %T").splitlines()
+        return sorted(int(line.split()[0]) for line in lines if line.split()[1] != "CANCELLED")
+
+    def show(self, job_id: int) -> str:
+        """All that Slurm says about a job."""
+        return self.query("scontrol", "show", "job", "-o", str(job_id))
+
+
+def as_person(user: str, command: list[Any], data: bytes = b"") -> None:
+    """Do what a person would do."""
+    entry = pwd.getpwnam(user)
+    subprocess.run(command, input=data, check=True, user=entry.pw_uid, group=entry.pw_gid, extra_groups=[])
