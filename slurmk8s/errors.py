@@ -35,6 +35,24 @@ class SlurmUnreachable(ClusterFault):
     """Slurm did not answer, so what it knows is unknown: neither "gone" nor "failed"."""
 
 
+class SlurmFull(ClusterFault):
+    """Slurm answers and takes no more jobs now; it will when others have ended. The file waits, nobody is refused.
+
+    Ask by key before the next attempt, as after any attempt: sbatch is stopped between two tries of its own.
+    """
+
+    def __init__(
+        self, sentence: str, hint: str = "", *, limit: str, user: str | None = None, most: int | None = None
+    ) -> None:
+        super().__init__(sentence, hint)
+        self.limit = limit
+        """Which one, by Slurm's own name for it (`AssocMaxSubmitJobLimit`, `MaxJobCount`)."""
+        self.user = user
+        """Whose jobs have to wait; None: everybody's."""
+        self.most = most
+        """How many jobs it allows, where that is known."""
+
+
 class NodeFault(SlurmK8sError):
     """This node cannot do its work: it is drained with this sentence, and the job runs elsewhere."""
 

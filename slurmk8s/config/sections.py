@@ -54,6 +54,14 @@ class Intake(Section):
     """Files of accounts below this uid are refused. Default 1000, where Debian starts people's accounts."""
     language: Literal["en", "ko"] = "en"
     """Language of receipts."""
+    submitters: int = Field(4, ge=1, le=64)
+    """How many files are submitted side by side when many arrive at once; a few go one after the other. Default 4:
+    more than a slurmctld takes at a time. It is lowered by itself while slurmctld does not keep up."""
+    broken_copy_seconds: float = Field(300, gt=0)
+    """How long a file with room in it that is reserved but not filled (NUL bytes) may stay unchanged before it is
+    answered. Unit: seconds. Default 300: some clients reserve the whole size first and fill it after a pause."""
+    keep_receipts_days: int = Field(90, ge=0)
+    """How long receipts, and what lies beside them in `processed` and `failed`, are kept. Unit: days; 0: for ever."""
 
 
 class Images(Section):

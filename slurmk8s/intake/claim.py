@@ -1,8 +1,9 @@
 """A claim: one atomic rename of the drop into a private folder of its own.
 
 A claim is permanent: no lock and no lease. Its folder is named `<time>-<token>` (sorted, that is the order of arrival),
-with `.<user>` behind it for a drop from that person's own folder, and holds the drop under its own name beside what
-the journal knows. The token is secret; the key that Slurm's users can see is derived from it.
+with `.<user>` behind it for a drop from that person's own folder (`.!<user>` if others can write to it), and holds the
+drop under its own name beside what the journal knows. The token is secret; the key that Slurm's users can see is
+derived from it.
 """
 
 import contextlib
@@ -15,13 +16,16 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from slurmk8s.intake import identity as people
 from slurmk8s.intake import journal
 from slurmk8s.intake.drop import Drop
 from slurmk8s.intake.folders import FOLDER, Folders
+from slurmk8s.intake.rights import acting_as
 from slurmk8s.intake.steps import Reached
 from slurmk8s.intake.texts import Refused
 from slurmk8s.slurm.client import Identity
+
+DISTRUSTED = "!"
+"""No account's name begins so."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,12 @@ class Claim:
     @property
     def folder(self) -> str:
         """The person's own folder that the drop lay in, "" for `submit/` itself."""
-        return self.name.partition(".")[2]
+        return self.name.partition(".")[2].removeprefix(DISTRUSTED)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether nobody but that person (or the admin) can have put it there."""
+        return not self.name.partition(".")[2].startswith(DISTRUSTED)
 
     @property
     def token(self) -> str:
@@ -52,8 +61,12 @@ class Claim:
 
 
 def take(folders: Folders, drop: Drop, reached: Reached) -> Claim | None:
-    """Claim the drop; None when it is not there any more: another watcher has it, or the person took it back."""
-    suffix = f".{drop.folder}" if drop.folder and drop.trusted else ""
+    """Claim the drop; None when it is not there any more: another watcher has it, or the person took it back.
+
+    Nothing is forced to disk: if the rename is lost in a power failure the drop lies where it lay. The journal forces
+    it there together with the first fact, before anything is submitted.
+    """
+    suffix = f".{'' if drop.trusted else DISTRUSTED}{drop.folder}" if drop.folder else ""
     claim = Claim(f"{time.time_ns():019d}-{secrets.token_hex(16)}{suffix}")
     # 0711: the person must be able to open the drop in it by name; the folders above are closed to everybody.
     os.mkdir(claim.name, 0o711, dir_fd=folders.open)
@@ -71,7 +84,6 @@ def take(folders: Folders, drop: Drop, reached: Reached) -> Claim | None:
             except OSError:
                 drop_empty(folders, claim)
                 raise
-            os.fsync(target)
     finally:
         os.close(source)
     reached("claimed")
@@ -108,14 +120,12 @@ def is_gone(folders: Folders, claim: Claim) -> bool:
 
 def dropped_name(folder: int) -> str | None:
     """The drop's name in its claim: the only one without a dot in front."""
-    with os.scandir(folder) as entries:
-        return next((entry.name for entry in entries if not entry.name.startswith(".")), None)
+    return next((name for name in os.listdir(folder) if not name.startswith(".")), None)
 
 
 def claims(folder: int) -> list[Claim]:
     """All claims in open/ or done/, in order of arrival."""
-    with os.scandir(folder) as entries:
-        return [Claim(name) for name in sorted(entry.name for entry in entries) if name[:19].isdigit()]
+    return [Claim(name) for name in sorted(os.listdir(folder)) if name[:19].isdigit()]
 
 
 def refusal(status: os.stat_result) -> Refused | None:
@@ -128,7 +138,7 @@ def refusal(status: os.stat_result) -> Refused | None:
 
 def read_drop(folder: int, name: str, identity: Identity | None, limit: int) -> bytes:
     """The drop's bytes, read once, as the person, through one descriptor; at most one more than the limit."""
-    with people.acting_as(identity):
+    with acting_as(identity):
         try:
             descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         except PermissionError:
@@ -137,23 +147,15 @@ def read_drop(folder: int, name: str, identity: Identity | None, limit: int) -> 
             return file.read(limit + 1)
 
 
-def finish(folders: Folders, claim: Claim, reached: Reached) -> None:
+def finish(folders: Folders, claim: Claim, folder: int, reached: Reached) -> None:
     """Move an answered claim to done/ and let go of what only the work needed; the answer stays for a while."""
     with contextlib.suppress(FileNotFoundError):  # another watcher has moved it
         os.rename(claim.name, claim.name, src_dir_fd=folders.open, dst_dir_fd=folders.done)
     reached("moved to done")
-    clear(folders, claim)
+    for name in set(os.listdir(folder)) - journal.LASTING:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=folder)
     reached("cleared")
-
-
-def clear(folders: Folders, claim: Claim) -> None:
-    """Remove all but what has been decided from a claim in done/."""
-    with contextlib.suppress(FileNotFoundError), opened(folders, claim) as folder:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if entry.name not in journal.LASTING]
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(name, dir_fd=folder)
 
 
 def forget(folders: Folders, claim: Claim) -> None:

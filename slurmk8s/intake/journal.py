@@ -4,10 +4,12 @@ link(2) decides between two watchers and never replaces, on NFS too. A fact that
 All names start with a dot: a dropped file never does, so it can lie beside them under its own name.
 """
 
+import contextlib
 import json
 import os
 import secrets
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from typing import Literal
 
 SUBMISSION = ".submission"
 """Written directly before sbatch: from here on a job may exist, so Slurm is asked before it is submitted again."""
@@ -18,7 +20,7 @@ ANSWER = ".answer"
 WAITING = ".waiting"
 """Name of the note beside the drop that says the file waits."""
 TOLD = ".told"
-"""The person has the receipt."""
+"""The person has the receipt. Not forced to disk: the receipt names its claim, so telling twice is one receipt."""
 LASTING = frozenset({DOUBT, ANSWER, TOLD})
 """What stays in done/: a watcher that was stopped in mid-work must find that all is said."""
 
@@ -43,6 +45,12 @@ def record(folder: int, fact: str, data: bytes = b"") -> bool:
     finally:
         os.unlink(temporary, dir_fd=folder)
         os.fsync(folder)
+
+
+def mark(folder: int, fact: str) -> None:
+    """Note a fact that has no content and may be lost in a power failure."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(fact, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder))
 
 
 def read(folder: int, fact: str) -> bytes | None:
@@ -86,16 +94,20 @@ class Submission:
 
 @dataclass(frozen=True)
 class Answer:
-    """How a drop ended: a job, or the reason why not."""
+    """How a drop ended: a job, the reason why not, or another job cancelled."""
 
-    job_id: int | None
-    text: str
-    """For a job the remarks, else the reason, as the person reads it."""
+    kind: Literal["job", "refused", "cancelled"]
+    job_id: int | None = None
+    text: str = ""
+    """For a job the remarks, else what the person reads."""
     release: bool = False
+    reason: str = ""
+    """Why it was refused, as one word for statistics."""
 
-    def with_job(self, job_id: int) -> "Answer":
-        """The same with its job."""
-        return replace(self, job_id=job_id)
+    @property
+    def submitted(self) -> int | None:
+        """The job that the drop became."""
+        return self.job_id if self.kind == "job" else None
 
     def to_bytes(self) -> bytes:
         """As JSON."""
@@ -105,3 +117,13 @@ class Answer:
     def from_bytes(cls, data: bytes) -> "Answer":
         """The inverse of `to_bytes`."""
         return cls(**json.loads(data))
+
+
+def job(job_id: int, submission: Submission) -> Answer:
+    """The drop became this job."""
+    return Answer("job", job_id, submission.remarks, submission.release)
+
+
+def refused(text: str, reason: str) -> Answer:
+    """The drop becomes no job."""
+    return Answer("refused", None, text, reason=reason)

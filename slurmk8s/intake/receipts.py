@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from slurmk8s.intake import journal, naming
 from slurmk8s.intake.claim import Claim
 from slurmk8s.intake.folders import FOLDER, Folders
-from slurmk8s.intake.identity import acting_as
+from slurmk8s.intake.rights import acting_as
 from slurmk8s.intake.steps import Reached
 from slurmk8s.slurm.client import Identity
 
@@ -61,11 +61,21 @@ def deliver_job(to: Delivery, job_id: int, script: bytes, text: str) -> None:
     names = (f"{candidate}.{job_id}" for candidate in naming.numbered(naming.base(to.name)))
     with acting_as(to.identity):
         name = _tell(to, processed, names, RECEIPT, text)
-    to.reached("receipt delivered")
-    with acting_as(to.identity):
+        to.reached("receipt delivered")
         hidden = _written(to, processed, script)
         _link(processed, hidden, processed, name, lambda taken: _content(processed, taken, len(script) + 1) == script)
         _remove(processed, hidden)
+        os.fsync(processed)
+    to.reached("file delivered")
+
+
+def deliver_text(to: Delivery, text: str) -> None:
+    """`processed/<name>.receipt.txt` alone: the drop was a request, there is nothing in it to keep."""
+    processed = to.folders.processed
+    with acting_as(to.identity):
+        _tell(to, processed, naming.numbered(naming.base(to.name)), RECEIPT, text)
+        os.fsync(processed)
+    to.reached("receipt delivered")
     to.reached("file delivered")
 
 
@@ -81,6 +91,7 @@ def deliver_refusal(to: Delivery, text: str) -> None:
     else:
         look = _look(to.inside, to.name)
         _link(to.inside, to.name, failed, name, lambda taken: _look(failed, taken) == look)
+    os.fsync(failed)
     to.reached("file delivered")
 
 
@@ -133,19 +144,16 @@ def keep_readme(folders: Folders, name: str, text: str) -> None:
 
 def _tell(to: Delivery, folder: int, names: Iterable[str], ending: str, text: str) -> str:
     """Put the text beside the first name that is free, and take that name by it; or find that it is there already."""
+    hidden = _written(to, folder, notepad(text))
     for name in names:
         note = f"{name}{ending}"
-        if _mentions(to, folder, note):
-            return name
-        if _exists(folder, note) or _exists(folder, name):
+        if _exists(folder, name) and not _mentions(to, folder, note):
             continue
-        hidden = _written(to, folder, notepad(text))
         try:
             os.link(hidden, note, src_dir_fd=folder, dst_dir_fd=folder)
         except FileExistsError:
-            if not _mentions(to, folder, note):  # else: another watcher, the same answer
+            if not _mentions(to, folder, note):  # else: told before a crash, or by another watcher
                 continue
-        os.fsync(folder)
         _remove(folder, hidden)
         return name
     raise AssertionError("names never end")
@@ -165,8 +173,11 @@ def _content(folder: int, name: str, limit: int) -> bytes:
 
 def _written(to: Delivery, folder: int, data: bytes) -> str:
     hidden = f".{to.claim.token}.tmp"
-    _remove(folder, hidden)  # half written before a crash
-    _write(folder, hidden, data, to.mode)
+    try:
+        _write(folder, hidden, data, to.mode)
+    except FileExistsError:  # half written before a crash
+        _remove(folder, hidden)
+        _write(folder, hidden, data, to.mode)
     return hidden
 
 
@@ -191,7 +202,6 @@ def _link(source: int, old: str, folder: int, wanted: str, is_it: Callable[[str]
         except FileExistsError:
             if not is_it(name):
                 continue
-        os.fsync(folder)
         return
 
 

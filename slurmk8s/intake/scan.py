@@ -5,25 +5,31 @@ name is not decided here: it is claimed like any other and answered.
 """
 
 import errno
-import functools
 import os
 import re
 import stat
-from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from loguru import logger
 
 from slurmk8s.config import Intake
-from slurmk8s.intake import identity
-from slurmk8s.intake.drop import Drop, Look
+from slurmk8s.intake import accounts, identity
+from slurmk8s.intake.drop import Drop, Look, job_to_cancel
 from slurmk8s.intake.folders import FOLDER
+from slurmk8s.intake.rights import acting_as
 
 README = "README.txt"
 FOLDER_PATIENCE = 15
 """A dropped folder is copied file by file, with pauses: it waits this many settle times."""
 EMPTY_PATIENCE = 5
 """Many programs create a file first and fill it later: an empty one waits this many settle times."""
+HOLE = bytes(16)
+"""So many NUL bytes on end are in no text, not even in UTF-32: room that a copying client has reserved."""
+OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""O_NONBLOCK: a regular file may have become a fifo since the last look, and opening that would wait for a writer."""
+PASSING = {errno.ENOENT, errno.ESTALE, errno.EIO, errno.ELOOP, errno.ENXIO}
+"""A file that went away, or a network file system's bad moment. Not seen is not gone: the next pass looks again."""
 
 _PASSED_OVER = re.compile(
     r"""
@@ -46,88 +52,137 @@ def passed_over(name: str) -> bool:
     return _PASSED_OVER.fullmatch(name) is not None
 
 
-def looks(submit: int, intake: Intake) -> dict[Drop, Look]:
-    """Everything that might be a drop, as it looks now."""
-    found: dict[Drop, Look] = {}
-    ours = os.fstat(submit)
-    for entry in _entries(submit):
-        if entry.is_dir(follow_symlinks=False) and identity.is_person(entry.name, intake):
-            try:
-                _look_into(submit, entry.name, ours, intake, found)
-            except OSError as error:  # gone between two looks, or closed to us: the next pass sees
-                _warn_once(entry.name, error.strerror)
-        elif look := _look(submit, entry.name):
-            found[Drop("", entry.name)] = look
-    return found
+@dataclass
+class Scanner:
+    """Looks into the folders, pass after pass.
 
+    It knows the names that it has passed over before: a folder with a hundred thousand of them costs its listing.
+    """
 
-@functools.lru_cache(maxsize=1000)
-def _warn_once(name: str, reason: str) -> None:
-    logger.warning(f"submit/{name}/ cannot be looked into ({reason}); drops in it wait.")
+    intake: Intake
+    _passed: dict[str, set[str]] = field(default_factory=dict)
+    _warned: set[tuple[str, str]] = field(default_factory=set)
+    people: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """People's own folders at the last pass, with device and inode."""
+
+    def looks(self, submit: int) -> dict[Drop, Look]:
+        """Everything that might be a drop, as it looks now."""
+        found: dict[Drop, Look] = {}
+        ours = os.fstat(submit)
+        self.people = {}
+        for name in self._candidates("", submit):
+            status = _status(submit, name)
+            if status is None:
+                continue
+            if stat.S_ISDIR(status.st_mode) and identity.is_person(name, self.intake):
+                self.people[name] = (status.st_dev, status.st_ino)
+                try:
+                    self._look_into(submit, name, ours, found)
+                except OSError as error:  # gone between two looks, or closed to us: the next pass sees
+                    self._warn(name, error.strerror or str(error))
+            else:
+                found[Drop("", name)] = _look(name, status)
+        for gone in self._passed.keys() - self.people.keys() - {""}:
+            del self._passed[gone]
+        return found
+
+    def watched(self, submit: int, path: Path) -> dict[Path, tuple[int, int]]:
+        """`submit/` and people's own folders in it, with device and inode."""
+        ours = os.fstat(submit)
+        return {path: (ours.st_dev, ours.st_ino)} | {path / name: place for name, place in self.people.items()}
+
+    def _look_into(self, submit: int, name: str, ours: os.stat_result, found: dict[Drop, Look]) -> None:
+        folder = os.open(name, FOLDER, dir_fd=submit)
+        try:
+            trusted = identity.is_own_folder(os.fstat(folder), name, ours, self.intake)
+            for inner in self._candidates(name, folder):
+                if status := _status(folder, inner):
+                    found[Drop(name, inner, trusted)] = _look(inner, status)
+        finally:
+            os.close(folder)
+
+    def _candidates(self, key: str, folder: int) -> list[str]:
+        names = os.listdir(folder)
+        passed = self._passed.setdefault(key, set())
+        candidates = []
+        for name in names:
+            if name in passed:
+                continue
+            if passed_over(name):
+                passed.add(name)
+            else:
+                candidates.append(name)
+        if len(passed) + len(candidates) > len(names):  # some of them have gone
+            passed.intersection_update(names)
+        return candidates
+
+    def _warn(self, name: str, reason: str) -> None:
+        if (name, reason) not in self._warned and len(self._warned) < 1000:
+            self._warned.add((name, reason))
+            logger.warning(f"submit/{name}/ cannot be looked into ({reason}); drops in it wait.")
 
 
 def look_again(submit: int, drop: Drop) -> Look | None:
     """How one drop looks right now."""
     folder = os.open(drop.folder or ".", FOLDER, dir_fd=submit)
     try:
-        return _look(folder, drop.name)
+        status = _status(folder, drop.name)
+        return _look(drop.name, status) if status else None
     finally:
         os.close(folder)
 
 
-def folders_to_watch(submit: int, path: Path, intake: Intake) -> dict[Path, tuple[int, int]]:
-    """`submit/` and people's own folders in it, with device and inode."""
-    status = os.fstat(submit)
-    found = {path: (status.st_dev, status.st_ino)}
-    for entry in _entries(submit):
-        if entry.is_dir(follow_symlinks=False) and identity.is_person(entry.name, intake):
-            found[path / entry.name] = (status.st_dev, entry.inode())
-    return found
+def has_hole(submit: int, drop: Drop, limit: int) -> bool:
+    """Whether the file is still being copied though its size stands still: room in it is reserved and not filled.
 
-
-def _look_into(submit: int, name: str, ours: os.stat_result, intake: Intake, found: dict[Drop, Look]) -> None:
-    folder = os.open(name, FOLDER, dir_fd=submit)
+    Looked at as its owner. What cannot be read is no reason to wait: it is claimed and answered.
+    """
+    folder = os.open(drop.folder or ".", FOLDER, dir_fd=submit)
     try:
-        trusted = identity.trusted_folder(os.fstat(folder), name, ours, intake)
-        for entry in _entries(folder):
-            if look := _look(folder, entry.name):
-                found[Drop(name, entry.name, trusted)] = look
+        status = os.stat(drop.name, dir_fd=folder, follow_symlinks=False)
+        owner = accounts.with_uid(status.st_uid)
+        if not stat.S_ISREG(status.st_mode) or not 0 < status.st_size <= limit or owner is None:
+            return False
+        with acting_as(owner if os.geteuid() == 0 else None):
+            opened = os.open(drop.name, OPEN, dir_fd=folder)
+            try:
+                data = os.read(opened, limit) if stat.S_ISREG(os.fstat(opened).st_mode) else b""
+            finally:
+                os.close(opened)
+    except OSError:
+        return False
     finally:
         os.close(folder)
+    return HOLE in data or not data.strip(b"\0")
 
 
-def _entries(folder: int) -> Iterator["os.DirEntry[str]"]:
-    with os.scandir(folder) as entries:
-        yield from (entry for entry in entries if not passed_over(entry.name))
-
-
-def _look(folder: int, name: str) -> Look | None:
-    """How one entry looks; None when it went away or does not answer just now."""
+def _status(folder: int, name: str) -> os.stat_result | None:
+    """What the entry is; None when it went away or does not answer just now."""
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if stat.S_ISREG(status.st_mode):
-            status = _opened_status(folder, name, status)
+        return _opened_status(folder, name, status) if stat.S_ISREG(status.st_mode) else status
     except OSError as error:
-        # ESTALE, EIO: a network file system's bad moment. Not seen is not gone: the next pass looks again.
-        if error.errno in {errno.ENOENT, errno.ESTALE, errno.EIO, errno.ELOOP, errno.ENXIO}:
+        if error.errno in PASSING:
             return None
         raise
-    patience = 1
-    if stat.S_ISDIR(status.st_mode):
-        patience = FOLDER_PATIENCE
-    elif stat.S_ISREG(status.st_mode) and status.st_size == 0:
-        patience = EMPTY_PATIENCE
-    return Look(status.st_ino, status.st_size, status.st_mtime_ns, patience)
 
 
 def _opened_status(folder: int, name: str, status: os.stat_result) -> os.stat_result:
     """By open and fstat: an NFS client may answer a plain stat from its cache, but asks the server on open."""
     try:
-        # O_NONBLOCK: the regular file may have become a fifo since, and opening that would wait for a writer.
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        descriptor = os.open(name, OPEN, dir_fd=folder)
     except PermissionError:  # a private file where root is nobody: the cached look must do
         return status
     try:
         return os.fstat(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _look(name: str, status: os.stat_result) -> Look:
+    patience = 1
+    if stat.S_ISDIR(status.st_mode):
+        patience = FOLDER_PATIENCE
+    elif stat.S_ISREG(status.st_mode) and status.st_size == 0 and not job_to_cancel(name):
+        patience = EMPTY_PATIENCE
+    return Look(status.st_ino, status.st_size, status.st_mtime_ns, patience)

@@ -7,19 +7,12 @@ watcher dead after each; a new effect in the intake needs a new name here.
 import os
 from collections.abc import Callable
 
-STEPS = (
-    "claim folder made",
-    "claimed",
-    "submission recorded",
-    "submitted",
-    "answer recorded",
-    "released",
-    "receipt delivered",
-    "file delivered",
-    "telling recorded",
-    "moved to done",
-    "cleared",
-)
+CLAIMING = ("claim folder made", "claimed")
+TELLING = ("released", "receipt delivered", "file delivered", "telling recorded", "moved to done", "cleared")
+A_JOB = (*CLAIMING, "submission recorded", "submitted", "answer recorded", *TELLING)
+A_REFUSAL = (*CLAIMING, "answer recorded", *TELLING)
+A_CANCELLATION = (*CLAIMING, "cancelled", "answer recorded", *TELLING)
+STEPS = frozenset((*A_JOB, *A_REFUSAL, *A_CANCELLATION))
 
 CRASH_VARIABLE = "SLURMK8S_CRASH_AFTER"
 
@@ -34,7 +27,7 @@ def nothing_happens(step: str) -> None:
 def crash_after(wanted: str) -> Reached:
     """A hook that stops the process dead after one step, as kill -9 would; for the tests."""
     if wanted not in STEPS:
-        raise ValueError(f"{CRASH_VARIABLE} must be one of {', '.join(STEPS)}")
+        raise ValueError(f"{CRASH_VARIABLE} must be one of {', '.join(sorted(STEPS))}")
 
     def reached(step: str) -> None:
         if step == wanted:

@@ -5,7 +5,8 @@ Two watchers that both submit are told apart by the journal: the recorded job st
 """
 
 import os
-from collections.abc import Iterable
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loguru import logger
@@ -14,7 +15,7 @@ from slurmk8s.errors import PersonFault, SlurmUnreachable
 from slurmk8s.intake import journal, texts
 from slurmk8s.intake.journal import Answer, Submission
 from slurmk8s.intake.steps import Reached
-from slurmk8s.slurm.client import Identity, Job, Slurm
+from slurmk8s.slurm.client import Identity, Slurm
 
 
 @dataclass(frozen=True)
@@ -35,33 +36,59 @@ class Attempt:
         return self.identity.uid if self.identity else os.geteuid()
 
 
-def submit_once(slurm: Slurm, attempt: Attempt, language: texts.Language, reached: Reached) -> Answer:
+class Keyed:
+    """The jobs that slurmctld has, by key: asked once per person and round of work, however many claims are in doubt.
+
+    Older than a claim's own attempt it must not be. Another watcher's attempt may be younger: then there are two held
+    jobs, and the journal decides.
+    """
+
+    def __init__(self, slurm: Slurm) -> None:
+        self._slurm = slurm
+        self._lock = threading.Lock()
+        self._known: dict[int, dict[str, list[int]]] = {}
+
+    def renew(self) -> None:
+        """A new round: forget what was answered."""
+        with self._lock:
+            self._known.clear()
+
+    def ids(self, uid: int, key: str) -> list[int]:
+        """The ids of that person's jobs with this key, lowest first."""
+        with self._lock:
+            if uid not in self._known:
+                self._known[uid] = self._slurm.ids_by_key(uid)
+            return self._known[uid].get(key, [])
+
+
+def submit_once(slurm: Slurm, keyed: Keyed, attempt: Attempt, language: texts.Language, reached: Reached) -> Answer:
     """The recorded answer of this claim."""
     submission, folder, first = attempt.submission, attempt.folder, attempt.first
     uid, key = attempt.uid, attempt.key
-    accepted = Answer(None, submission.remarks, submission.release)
     known: list[int] = []
     if not first:
         journal.record(folder, journal.DOUBT, str(uid).encode())
-        known = _ids(slurm.jobs_with_key(uid, key))
+        known = keyed.ids(uid, key)
     if known:
-        ours = accepted.with_job(known[0])
+        ours = journal.job(known[0], submission)
     else:
         try:
-            ours = accepted.with_job(slurm.submit(submission.script, submission.options, attempt.identity))
+            ours = journal.job(slurm.submit(submission.script, submission.options, attempt.identity), submission)
             reached("submitted")
         except SlurmUnreachable:
             journal.record(folder, journal.DOUBT, str(uid).encode())
             raise
         except PersonFault as fault:
             # A refusal may be *because* an attempt that we heard nothing of was accepted (a limit of one job each).
-            known = [] if first else _ids(slurm.jobs_with_key(uid, key))
-            refused = Answer(None, texts.Refused("slurm", words=fault).text(language))
-            ours = accepted.with_job(known[0]) if known else refused
+            known = [] if first else slurm.ids_by_key(uid).get(key, [])
+            refused = journal.refused(texts.Refused("slurm", words=fault).text(language), "slurm")
+            ours = journal.job(known[0], submission) if known else refused
     answer = settle_answer(folder, ours)
     reached("answer recorded")
-    if not first or answer != ours:
-        cancel_others(slurm, uid, key, answer)
+    if ours.submitted is not None and answer.submitted != ours.submitted:
+        _cancel(
+            slurm, [ours.submitted], key, answer
+        )  # others, if there are any, are found later: the claim is in doubt
     return answer
 
 
@@ -74,14 +101,12 @@ def settle_answer(folder: int, ours: Answer) -> Answer:
     return Answer.from_bytes(recorded)
 
 
-def cancel_others(slurm: Slurm, uid: int, key: str, answer: Answer) -> None:
+def cancel_others(slurm: Slurm, found: Sequence[int], key: str, answer: Answer) -> None:
     """Cancel every job with this key that is not the recorded one."""
-    extra = [job_id for job_id in _ids(slurm.jobs_with_key(uid, key)) if job_id != answer.job_id]
-    if extra:
-        logger.warning(f"Cancelling {extra}, submitted a second time with key {key}; the job is {answer.job_id}.")
-        slurm.cancel(extra)
+    if extra := [job_id for job_id in found if job_id != answer.submitted]:
+        _cancel(slurm, extra, key, answer)
 
 
-def _ids(jobs: Iterable[Job]) -> list[int]:
-    """The jobs' own ids, lowest first; the tasks of an array are one job."""
-    return sorted({job.array_job_id or job.job_id for job in jobs})
+def _cancel(slurm: Slurm, extra: Sequence[int], key: str, answer: Answer) -> None:
+    logger.warning(f"Cancelling {extra}, submitted a second time with key {key}; the job is {answer.submitted}.")
+    slurm.cancel(extra)

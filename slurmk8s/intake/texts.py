@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from slurmk8s.config import Intake
 from slurmk8s.errors import PersonFault
 
 Language = Literal["en", "ko"]
@@ -93,6 +94,25 @@ Reference: {key}
 """,
 }
 
+_CANCELLED = {"en": "Job {job} has been cancelled.", "ko": "작업 {job} 을(를) 취소했습니다."}
+
+_DONE = {
+    "en": """{text}
+
+File:      {file}
+As:        {user}
+At:        {when}
+Reference: {key}
+""",
+    "ko": """{text}
+
+파일:      {file}
+사용자:    {user}
+시각:      {when}
+참조 번호: {key}
+""",
+}
+
 _README = {
     "en": """Copy a job file into this folder and it is submitted to Slurm, as you.
 
@@ -117,7 +137,9 @@ or
 
 While Slurm does not answer, hello.sh.waiting.txt here says so. Nothing is lost: do not copy the file again.
 The results come to {results}/<number of the job>/.
-""",
+
+To cancel your job 1234, put an empty file called cancel-1234 into this folder.
+{kept}""",
     "ko": """작업 파일을 이 폴더에 복사하면 본인 계정으로 Slurm에 제출됩니다.
 
 작업 파일은 Slurm 배치 스크립트이며 이름은 {patterns} 입니다. 예: hello.sh
@@ -141,10 +163,33 @@ The results come to {results}/<number of the job>/.
 
 Slurm이 응답하지 않으면 여기에 hello.sh.waiting.txt 가 생깁니다. 잃어버린 것은 없으니 파일을 다시 복사하지 마세요.
 결과는 {results}/<작업 번호>/ 에 저장됩니다.
-""",
+
+본인의 작업 1234 를 취소하려면 이 폴더에 cancel-1234 라는 빈 파일을 넣으세요.
+{kept}""",
+}
+
+_KEPT = {
+    "en": "Receipts, and the files beside them, are removed after {days} days.\n",
+    "ko": "영수증과 그 옆의 파일은 {days}일 뒤에 삭제됩니다.\n",
 }
 
 _REASONS = {
+    "open-folder": {
+        "en": "Others than {folder} can write to the folder submit/{folder}/, so nobody knows whose this file is.\n"
+        "Close it (chmod o-w) and copy the file again, or ask the admin to.",
+        "ko": "submit/{folder}/ 폴더에 {folder} 외의 다른 사람도 쓸 수 있어 누구의 파일인지 알 수 없습니다.\n"
+        "폴더를 닫고(chmod o-w) 다시 복사하거나, 관리자에게 요청하세요.",
+    },
+    "no-such-job": {
+        "en": "Slurm has no job {job} of yours.\nThe receipt in processed/ has the number of your job; a job that "
+        "ended some minutes ago is no longer known.",
+        "ko": "Slurm에 본인의 작업 {job} 이(가) 없습니다.\n작업 번호는 processed/ 의 영수증에 있습니다. 끝난 지 "
+        "몇 분이 지난 작업은 더 이상 조회되지 않습니다.",
+    },
+    "job-has-ended": {
+        "en": "Job {job} has ended already ({state}); there is nothing left to cancel.",
+        "ko": "작업 {job} 은(는) 이미 끝났습니다({state}). 취소할 것이 없습니다.",
+    },
     "wrong-name": {
         "en": "Job files are named {patterns}, and this one is not.\n"
         "Rename it if it is a job file; keep data elsewhere on the NAS.",
@@ -255,9 +300,21 @@ def waiting(language: Language, told: Told, reason: str) -> str:
     return _WAITING[language].format(file=told.file, reason=reason, when=told.when, key=told.key)
 
 
-def readme(language: Language, patterns: tuple[str, ...], registry: str, results: str) -> str:
+def cancelled(language: Language, job: str) -> str:
+    """That a job was cancelled."""
+    return _CANCELLED[language].format(job=job)
+
+
+def done(language: Language, told: Told, text: str) -> str:
+    """The receipt of a request that was no job."""
+    return _DONE[language].format(text=text, file=told.file, user=told.user, when=told.when, key=told.key)
+
+
+def readme(language: Language, intake: Intake, registry: str, results: str) -> str:
     """The guide for people who only see the share."""
-    return _README[language].format(patterns=listed(patterns), registry=registry, results=results)
+    kept = _KEPT[language].format(days=intake.keep_receipts_days) if intake.keep_receipts_days else ""
+    patterns = listed(intake.patterns)
+    return _README[language].format(patterns=patterns, registry=registry, results=results, kept=kept)
 
 
 def listed(patterns: tuple[str, ...]) -> str:

@@ -1,25 +1,30 @@
-"""One claim from its first look to its receipt. Each part can be repeated after a crash and then changes nothing."""
+"""One claim from its first look to its receipt. Each part can be repeated after a crash and then changes nothing.
 
-import contextlib
+`take` and `answer` work on one claim, `tell` on several: their jobs are released by one program. All may run in
+several threads at once, each for claims of its own.
+"""
+
 import fnmatch
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from loguru import logger
 
 from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, PersonFault
+from slurmk8s.intake import accounts, cancel, journal, naming, receipts, scan, texts
 from slurmk8s.intake import claim as claims
-from slurmk8s.intake import identity as people
-from slurmk8s.intake import journal, naming, receipts, texts
+from slurmk8s.intake.case import Case, opened
 from slurmk8s.intake.claim import Claim
+from slurmk8s.intake.drop import Arrived, job_to_cancel
 from slurmk8s.intake.folders import Folders
+from slurmk8s.intake.full import Full
 from slurmk8s.intake.journal import Answer, Submission
 from slurmk8s.intake.receipts import Delivery
 from slurmk8s.intake.steps import Reached
-from slurmk8s.intake.submit import Attempt, cancel_others, settle_answer, submit_once
+from slurmk8s.intake.submit import Attempt, Keyed, cancel_others, settle_answer, submit_once
 from slurmk8s.slurm.client import Identity, Slurm
 
 Judge = Callable[[bytes, str, str, Identity | None], Submission]
@@ -30,14 +35,22 @@ LARGEST = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of a batch. Claims in neither list are tried again later."""
+class Fate:
+    """What became of a claim, or of a drop that was to be one."""
 
-    finished: list[Claim]
-    doubtful: list[Claim]
-    """Told, but a second job may still turn up in Slurm."""
-    fault: ClusterFault | None
-    """What the others wait for."""
+    state: Literal["answered", "finished", "doubtful", "waits", "unclaimed", "filling"]
+    """answered: to be told; doubtful: told, but a second job may still turn up; unclaimed: no claim came about;
+    filling: still being copied."""
+    claim: Claim | None = None
+    drop: Arrived | None = None
+    """One that could not be claimed, or not yet; None also for one that has changed or gone."""
+    case: Case | None = field(default=None, repr=False)
+    fault: ClusterFault | None = None
+    """What it waits for; None: its own trouble, told in the log."""
+    answer: Answer | None = None
+    """What was told, if it was told now."""
+    told: bool = False
+    """Whether it had been answered, and this is what came of telling it."""
 
 
 @dataclass(frozen=True)
@@ -48,157 +61,206 @@ class Desk:
     slurm: Slurm
     judge: Judge
     reached: Reached
+    keyed: Keyed
+    full: Full = field(default_factory=Full)
 
-    def work(self, folders: Folders, batch: Sequence[Claim]) -> Outcome:
-        """Bring claims as far as they get."""
-        outcome = Outcome([], [], None)
-        answers: dict[Claim, Answer] = {}
-        fault: ClusterFault | None = None
-        for claim in batch:
-            with _alone(claim):
-                try:
-                    answer = self._answer(folders, claim)
-                except FileNotFoundError as error:
-                    if not claims.is_gone(folders, claim):
-                        raise
-                    logger.debug(f"Claim {claim.key} was finished by another watcher ({error.filename}).")
-                    outcome.finished.append(claim)
-                    continue
-                except ClusterFault as unreachable:
-                    fault = unreachable
-                    break
-                if answer is None:
-                    outcome.finished.append(claim)
-                else:
-                    answers[claim] = answer
+    # Taking
+
+    def take(self, folders: Folders, arrived: Arrived) -> Fate | Claim:
+        """Claim a drop that has been still."""
+        drop = arrived.drop
         try:
-            # Many at a time: one program instead of one per job.
-            if released := [answer.job_id for answer in answers.values() if answer.job_id and answer.release]:
-                self.slurm.release(released)
+            if scan.look_again(folders.submit, drop) != arrived.look:
+                return Fate("unclaimed")  # written to since the pass began: it settles anew
+            if not arrived.as_it_is and scan.has_hole(folders.submit, drop, LARGEST):
+                return Fate("filling", drop=arrived)
+            return claims.take(folders, drop, self.reached) or Fate("unclaimed")
+        except OSError as error:
+            logger.warning(f"{drop.name!r} cannot be claimed: {error}.")
+            return Fate("unclaimed", drop=arrived)
+
+    # Answering
+
+    def answer(self, folders: Folders, claim: Claim, waiting_for: ClusterFault | None = None) -> Fate:
+        """Bring about the claim's recorded answer; with something to wait for, only tell the person so."""
+        case = None
+        try:
+            case = opened(folders, claim, self.config.intake)
+            if waiting_for is not None:
+                self._tell_waiting(folders, case, waiting_for)
+                return Fate("waits", claim, fault=waiting_for)
+            try:
+                case.answer = self._answer(case)
+            except ClusterFault as fault:
+                self._tell_waiting(folders, case, fault)
+                return Fate("waits", claim, fault=fault)
+            if case.answer is None:  # a crash before the rename
+                claims.drop_empty(folders, claim)
+                return Fate("finished", claim)
+            kept, case = case, None  # telling closes it
+            return Fate("answered", claim, case=kept)
+        except FileNotFoundError as error:
+            if claims.is_gone(folders, claim):
+                logger.debug(f"Claim {claim.key} was finished by another watcher ({error.filename}).")
+                return Fate("finished", claim)
+            return self._trouble(claim, error)
+        except Exception as error:  # noqa: BLE001 - one claim's trouble must not stop the others
+            return self._trouble(claim, error)
+        finally:
+            if case is not None:
+                case.close()
+
+    def _trouble(self, claim: Claim, error: Exception) -> Fate:
+        """The claim stays as it is and is tried again."""
+        if isinstance(error, (OSError, ClusterFault)):
+            logger.warning(f"Claim {claim.key} waits: {error}")
+        else:
+            logger.opt(exception=error).error(f"Claim {claim.key} met a bug; it is tried again.")
+        return Fate("waits", claim, fault=error if isinstance(error, ClusterFault) else None)
+
+    def _answer(self, case: Case) -> Answer | None:
+        """The recorded answer, brought about if need be; None if there is nothing in the claim."""
+        if journal.ANSWER in case.facts and (recorded := journal.read(case.folder, journal.ANSWER)):
+            answer = Answer.from_bytes(recorded)
+            # Told is released: the person may have held the job again since.
+            return replace(answer, release=False) if journal.TOLD in case.facts else answer
+        if not case.name:
+            return None
+        try:
+            if case.objection is not None:
+                raise case.objection
+            if (wanted := self._to_cancel(case)) is not None:
+                answer = cancel.cancel(self.slurm, wanted, case.identity, self._language, self.reached)
+                answer = settle_answer(case.folder, answer)
+                self.reached("answer recorded")
+                return answer
+            kept = journal.read(case.folder, journal.SUBMISSION) if journal.SUBMISSION in case.facts else None
+            case.submission = Submission.from_bytes(kept) if kept else self._judged(case)
+        except PersonFault as fault:
+            why = fault.code if isinstance(fault, texts.Refused) else "check"
+            answer = settle_answer(case.folder, journal.refused(texts.reason(self._language, fault), why))
+            self.reached("answer recorded")
+            return answer
+        first = not kept and journal.record(case.folder, journal.SUBMISSION, case.submission.to_bytes())
+        self.reached("submission recorded")
+        if not first and not kept:  # another watcher was faster: its bytes count
+            case.submission = Submission.from_bytes(journal.read(case.folder, journal.SUBMISSION) or b"")
+        attempt = Attempt(case.folder, case.claim.key, case.submission, case.identity, first)
+        user = case.identity.name if case.identity else None
+        with self.full.kept(user):
+            return submit_once(self.slurm, self.keyed, attempt, self._language, self.reached)
+
+    def _to_cancel(self, case: Case) -> str | None:
+        return None if self._is_job_file(case.name) else job_to_cancel(case.name)
+
+    def _is_job_file(self, name: str) -> bool:
+        return any(fnmatch.fnmatchcase(name.lower(), pattern.lower()) for pattern in self.config.intake.patterns)
+
+    def _judged(self, case: Case) -> Submission:
+        assert case.status is not None
+        if refusal := claims.refusal(case.status):
+            raise refusal
+        if case.status.st_size > LARGEST:
+            raise texts.Refused("too-large", size=f"{case.status.st_size:,}", limit=f"{LARGEST:,}")
+        if not self._is_job_file(case.name):
+            raise texts.Refused("wrong-name", patterns=texts.listed(self.config.intake.patterns))
+        data = claims.read_drop(case.folder, case.name, case.identity, LARGEST)
+        return self.judge(data, case.name, case.claim.key, case.identity)
+
+    # Telling
+
+    def tell(self, folders: Folders, cases: Sequence[Case]) -> list[Fate]:
+        """Release the jobs of answered claims and give people their receipts. Closes the cases."""
+        fault: ClusterFault | None = None
+        try:
+            if ids := [case.answer.job_id for case in cases if case.answer and case.answer.release]:
+                self.slurm.release([job_id for job_id in ids if job_id is not None])
             self.reached("released")
         except ClusterFault as unreachable:
             fault = unreachable
-            answers = {claim: answer for claim, answer in answers.items() if answer.job_id is None}
-        for claim, answer in answers.items():
-            with _alone(claim):
-                if self._tell(folders, claim, answer):
-                    outcome.doubtful.append(claim)
-                else:
-                    claims.finish(folders, claim, self.reached)
-                    outcome.finished.append(claim)
-        return Outcome(outcome.finished, outcome.doubtful, fault)
+        except PersonFault as refused:  # Slurm's words about one of them hold up the others no longer than a moment
+            fault = ClusterFault(refused.sentence, refused.hint)
+        return [replace(self._finish(folders, case, fault), told=True) for case in cases]
+
+    def _finish(self, folders: Folders, case: Case, fault: ClusterFault | None) -> Fate:
+        claim = case.claim
+        try:
+            assert case.answer is not None
+            if fault is not None and case.answer.release:
+                self._tell_waiting(folders, case, fault)
+                return Fate("waits", claim, fault=fault)
+            told = case.answer if self._tell(folders, case, case.answer) else None
+            if journal.read(case.folder, journal.DOUBT) is not None:
+                return Fate("doubtful", claim, answer=told)
+            claims.finish(folders, claim, case.folder, self.reached)
+            return Fate("finished", claim, answer=told)
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._trouble(claim, error)
+        finally:
+            case.close()
+
+    def _tell(self, folders: Folders, case: Case, answer: Answer) -> bool:
+        """Give the person the receipt; False if they have it."""
+        untold = bool(case.name) and journal.TOLD not in case.facts
+        if untold:
+            self._deliver(self._delivery(folders, case), case, answer)
+            journal.mark(case.folder, journal.TOLD)
+            self.reached("telling recorded")
+        receipts.clear_waiting(folders, case.claim, case.folder, case.identity)
+        return untold
+
+    def _deliver(self, to: Delivery, case: Case, answer: Answer) -> None:
+        told = self._told(case)
+        if answer.kind == "job":
+            assert answer.job_id is not None
+            logger.info(f"Submitted {told.file} of {told.user} ({told.key}): job {answer.job_id}")
+            sent = case.submission or Submission.from_bytes(journal.read(to.inside, journal.SUBMISSION) or b"")
+            where = sent.where.replace("%j", str(answer.job_id))
+            text = texts.job(self._language, told, answer.job_id, where, answer.text, held=not sent.release)
+            receipts.deliver_job(to, answer.job_id, sent.script, text)
+        elif answer.kind == "cancelled":
+            logger.info(f"Cancelled job {answer.job_id} for {told.user} ({told.key})")
+            receipts.deliver_text(to, texts.done(self._language, told, answer.text))
+        else:
+            logger.info(f"Refused {told.file} of {told.user} ({told.key}): {answer.text.splitlines()[0]}")
+            receipts.deliver_refusal(to, texts.refused(self._language, told, answer.text))
+
+    def _tell_waiting(self, folders: Folders, case: Case, fault: ClusterFault) -> None:
+        """Tell the person, once, that the drop waits. That it cannot be told must not hide why."""
+        if not case.name or journal.WAITING in case.facts:
+            return
+        try:
+            text = texts.waiting(self._language, self._told(case), fault.sentence)
+            receipts.tell_waiting(self._delivery(folders, case), text)
+        except OSError as error:
+            logger.warning(f"Nobody could be told that claim {case.claim.key} waits: {error}.")
 
     def look_for_others(self, folders: Folders, claim: Claim) -> bool:
         """Cancel a second job of an answered claim that Slurm has accepted late; whether Slurm could be asked."""
-        with _alone(claim), claims.opened(folders, claim) as folder:
-            recorded = journal.read(folder, journal.ANSWER)
-            uid = journal.read(folder, journal.DOUBT)
-            if recorded and uid:
-                cancel_others(self.slurm, int(uid), claim.key, Answer.from_bytes(recorded))
-            return True
-        return False
-
-    def tell_waiting(self, folders: Folders, claim: Claim, fault: ClusterFault) -> None:
-        """Tell the person, once, that the drop waits."""
-        with _alone(claim), claims.opened(folders, claim) as inside:
-            if name := claims.dropped_name(inside):
-                to = self._delivery(folders, claim, inside, name)
-                receipts.tell_waiting(to, texts.waiting(self._language, self._told(to), fault.sentence))
-
-    def _answer(self, folders: Folders, claim: Claim) -> Answer | None:
-        """The claim's recorded answer, brought about if need be; None if there is nothing in the claim."""
-        with claims.opened(folders, claim) as folder:
-            if recorded := journal.read(folder, journal.ANSWER):
-                answer = Answer.from_bytes(recorded)
-                # Told is released: the person may have held the job again since.
-                return answer if journal.read(folder, journal.TOLD) is None else replace(answer, release=False)
-            name = claims.dropped_name(folder)
-            if name is None:  # a crash before the rename
-                claims.drop_empty(folders, claim)
-                return None
-            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-            kept = journal.read(folder, journal.SUBMISSION)
-            try:
-                identity = people.of_drop(status, claim.folder, self.config.intake)
-                submission = (
-                    Submission.from_bytes(kept) if kept else self._judged(claim, folder, name, status, identity)
-                )
-            except PersonFault as refused:
-                answer = settle_answer(folder, Answer(None, texts.reason(self._language, refused)))
-                self.reached("answer recorded")
-                return answer
-            first = not kept and journal.record(folder, journal.SUBMISSION, submission.to_bytes())
-            self.reached("submission recorded")
-            if not first and not kept:  # another watcher was faster: its bytes count
-                submission = Submission.from_bytes(journal.read(folder, journal.SUBMISSION) or b"")
-            attempt = Attempt(folder, claim.key, submission, identity, first)
-            return submit_once(self.slurm, attempt, self._language, self.reached)
-
-    def _judged(
-        self, claim: Claim, folder: int, name: str, status: os.stat_result, identity: Identity | None
-    ) -> Submission:
-        if refusal := claims.refusal(status):
-            raise refusal
-        if status.st_size > LARGEST:
-            raise texts.Refused("too-large", size=f"{status.st_size:,}", limit=f"{LARGEST:,}")
-        patterns = self.config.intake.patterns
-        if not any(fnmatch.fnmatchcase(name.lower(), pattern.lower()) for pattern in patterns):
-            raise texts.Refused("wrong-name", patterns=texts.listed(patterns))
-        data = claims.read_drop(folder, name, identity, LARGEST)
-        return self.judge(data, name, claim.key, identity)
-
-    def _tell(self, folders: Folders, claim: Claim, answer: Answer) -> bool:
-        """Give the person the receipt; whether the claim is in doubt."""
-        with claims.opened(folders, claim) as inside:
-            identity = None
-            if name := claims.dropped_name(inside):
-                to = self._delivery(folders, claim, inside, name)
-                identity = to.identity
-                if journal.read(inside, journal.TOLD) is None:
-                    self._deliver(to, answer)
-                    journal.record(inside, journal.TOLD)
-                    self.reached("telling recorded")
-            receipts.clear_waiting(folders, claim, inside, identity)
-            return journal.read(inside, journal.DOUBT) is not None
-
-    def _deliver(self, to: Delivery, answer: Answer) -> None:
-        told = self._told(to)
-        if answer.job_id is None:
-            logger.info(f"Refused {told.file} of {told.user} ({told.key}): {answer.text.splitlines()[0]}")
-            receipts.deliver_refusal(to, texts.refused(self._language, told, answer.text))
-            return
-        logger.info(f"Submitted {told.file} of {told.user} ({told.key}): job {answer.job_id}")
-        submission = Submission.from_bytes(journal.read(to.inside, journal.SUBMISSION) or b"")
-        where = submission.where.replace("%j", str(answer.job_id))
-        text = texts.job(self._language, told, answer.job_id, where, answer.text, held=not answer.release)
-        receipts.deliver_job(to, answer.job_id, submission.script, text)
+        try:
+            with claims.opened(folders, claim) as folder:
+                recorded, uid = journal.read(folder, journal.ANSWER), journal.read(folder, journal.DOUBT)
+                if recorded and uid:
+                    found = self.keyed.ids(int(uid), claim.key)
+                    cancel_others(self.slurm, found, claim.key, Answer.from_bytes(recorded))
+                return True
+        except Exception as error:  # noqa: BLE001 - as above
+            self._trouble(claim, error)
+            return False
 
     @property
     def _language(self) -> texts.Language:
         return self.config.intake.language
 
-    def _delivery(self, folders: Folders, claim: Claim, inside: int, name: str) -> Delivery:
-        status = os.stat(name, dir_fd=inside, follow_symlinks=False)
-        try:
-            identity = people.of_drop(status, claim.folder, self.config.intake)
-        except PersonFault:  # nobody's: the reason is left for whoever looks
-            return Delivery(folders, claim, inside, name, None, 0o644, self.reached)
-        return Delivery(folders, claim, inside, name, identity, receipts.mode_for(status), self.reached)
+    def _delivery(self, folders: Folders, case: Case) -> Delivery:
+        nobodys = case.identity is None and case.objection is not None
+        assert case.status is not None
+        # A reason for nobody in particular is left for whoever looks.
+        mode = 0o644 if nobodys else receipts.mode_for(case.status)
+        return Delivery(folders, case.claim, case.folder, case.name, case.identity, mode, self.reached)
 
-    def _told(self, to: Delivery) -> texts.Told:
-        owner = os.stat(to.name, dir_fd=to.inside, follow_symlinks=False).st_uid
-        user = to.identity.name if to.identity else people.name_of(owner)
-        return texts.Told(naming.printable(to.name), user, to.claim.key, time.strftime("%Y-%m-%d %H:%M:%S"))
-
-
-@contextlib.contextmanager
-def _alone(claim: Claim) -> Iterator[None]:
-    """One claim's trouble must not stop the others: it stays as it is and is tried again."""
-    try:
-        yield
-    except OSError as error:
-        logger.warning(f"Claim {claim.key} waits: {error}.")
-    except ClusterFault as fault:
-        logger.warning(f"Claim {claim.key} waits: {fault}")
-    except Exception:  # noqa: BLE001 - a bug of ours, told in full
-        logger.exception(f"Claim {claim.key} met a bug; it is tried again.")
+    def _told(self, case: Case) -> texts.Told:
+        assert case.status is not None
+        user = case.identity.name if case.identity else accounts.name_of(case.status.st_uid)
+        when = time.strftime("%Y-%m-%d %H:%M:%S")
+        return texts.Told(naming.printable(case.name), user, case.claim.key, when)

@@ -74,18 +74,23 @@ class Slurm(Protocol):
     def job(self, job_id: int) -> Job | None:
         """The job, or None if slurmctld says that it does not know it."""
 
-    def jobs_with_key(self, uid: int, key: str) -> list[Job]:
-        """All jobs of this user that slurmctld still has and whose comment holds this key, lowest id first.
+    def parts(self, name: str) -> list[Job]:
+        """All records of a job as people name it: `12`, an array's tasks too, or `12_3`.
 
-        A job array counts as one job, by its lowest id that slurmctld still has. Allocation (CPUs, memory, GPUs) and
-        admin_comment are left out: `job` has them.
+        Allocation (CPUs, memory, GPUs) and admin_comment are left out: `job` has them.
+        """
+
+    def ids_by_key(self, uid: int) -> dict[str, list[int]]:
+        """The ids of this user's jobs with a key that slurmctld still has, by key, lowest first.
+
+        A job array, or a heterogeneous job, counts as one job.
         """
 
     def release(self, job_ids: Sequence[int]) -> None:
         """Let held jobs run. A job that is already released or gone is no error."""
 
-    def cancel(self, job_ids: Sequence[int]) -> None:
-        """Cancel jobs. A job that is already gone is no error."""
+    def cancel(self, jobs: Sequence[int | str], identity: Identity | None = None) -> None:
+        """Cancel jobs, as that person. A job that is already gone is no error."""
 
     def requeue(
         self, job_id: int, reason: str, delay_seconds: float = 0, *, attempt: int, waited: bool = False

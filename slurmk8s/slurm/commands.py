@@ -1,17 +1,24 @@
 """The Slurm client that runs Slurm's own programs: it works with every release and needs nothing but them."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from slurmk8s.config import Slurm as SlurmConfig
 from slurmk8s.errors import PersonFault, SlurmUnreachable
 from slurmk8s.jobfile.facts import ClusterFacts
 from slurmk8s.slurm import facts, records, stamp
 from slurmk8s.slurm.client import Identity, Job
+from slurmk8s.slurm.execute import Done, Order, execute
 from slurmk8s.slurm.programs import Programs, refusal, text, words
+
+Named = TypeVar("Named", bound=int | str)
 
 AT_ONCE = 200
 """Job ids in one command line: far below the kernel's limit, enough that the start of the program does not count."""
+
+KEYED = ("JobID", "ArrayJobID", "ArrayTaskID", "HetJobID", "HetJobOffset", "UserID", "Comment")
+"""What tells one submission from another; a long queue is asked for no more than that."""
 
 GONE = ("Invalid job id specified", "Job has already finished", "Job/step already completing or completed")
 """Answers about a job that needs nothing any more."""
@@ -20,8 +27,8 @@ GONE = ("Invalid job id specified", "Job has already finished", "Job/step alread
 class SlurmCommands:
     """`client.Slurm`, served by sbatch, squeue, scontrol and scancel."""
 
-    def __init__(self, config: SlurmConfig) -> None:
-        self.programs = Programs(config)
+    def __init__(self, config: SlurmConfig, execute: Callable[[Order, bytes], Done] = execute) -> None:
+        self.programs = Programs(config, execute)
 
     def submit(self, script: bytes, options: Sequence[str], identity: Identity | None) -> int:
         """Run sbatch with the script on stdin and the options, as that person; the job's id."""
@@ -38,27 +45,31 @@ class SlurmCommands:
         row = next((row for row in self._rows("--jobs", str(job_id)) if row["JobID"] == str(job_id)), None)
         return self._whole(row) if row else None
 
-    def jobs_with_key(self, uid: int, key: str) -> list[Job]:
-        """All jobs of this user that slurmctld still has and whose comment holds this key, lowest id first.
+    def parts(self, name: str) -> list[Job]:
+        """All records of a job as people name it, `12` (an array's tasks too) or `12_3`; no allocation, no stamp."""
+        return [records.job(row, records.Detail()) for row in self._rows("--jobs", name)]
 
-        A job array, or a heterogeneous job, is one job here and stands under the lowest id that slurmctld still has:
-        its other ids are no second submission. One question for all of them, so allocation and stamp are left out.
+    def ids_by_key(self, uid: int) -> dict[str, list[int]]:
+        """The ids of this user's jobs with a key that slurmctld still has, by key, lowest first.
+
+        A job array, or a heterogeneous job, is one job here and stands under the id that sbatch told: its other ids
+        are no second submission.
         """
-        first: dict[str, dict[str, str]] = {}
-        for row in sorted(self._rows("--user", str(uid)), key=lambda row: int(row["JobID"])):
-            if int(row["UserID"]) == uid and stamp.key_of(row["Comment"]) == key:
-                first.setdefault(re.split(r"[_+]", records.show_name(row))[0], row)
-        return [records.job(row, records.Detail()) for row in first.values()]
+        found: dict[str, set[int]] = {}
+        for row in self._rows("--user", str(uid), fields=KEYED):
+            if int(row["UserID"]) == uid and (key := stamp.key_of(row["Comment"])):
+                found.setdefault(key, set()).add(int(re.split(r"[_+]", records.show_name(row))[0]))
+        return {key: sorted(ids) for key, ids in found.items()}
 
     def release(self, job_ids: Sequence[int]) -> None:
         """Let held jobs run. A job that is already released or gone is no error."""
         for ids in _portions(job_ids):
             self._act(["scontrol", "release", ",".join(map(str, ids))])
 
-    def cancel(self, job_ids: Sequence[int]) -> None:
-        """Cancel jobs. A job that is already gone is no error."""
-        for ids in _portions(job_ids):
-            self._act(["scancel", "--quiet", *map(str, ids)])
+    def cancel(self, jobs: Sequence[int | str], identity: Identity | None = None) -> None:
+        """Cancel jobs, as that person. A job that is already gone is no error."""
+        for portion in _portions(jobs):
+            self._act(["scancel", "--quiet", *map(str, portion)], identity)
 
     def requeue(
         self, job_id: int, reason: str, delay_seconds: float = 0, *, attempt: int, waited: bool = False
@@ -94,16 +105,16 @@ class SlurmCommands:
         """Partitions, limits and nodes, for the check of a job file."""
         return facts.gather(self.programs, identity)
 
-    def _rows(self, *choice: str) -> list[dict[str, str]]:
+    def _rows(self, *choice: str, fields: Sequence[str] = records.FIELDS) -> list[dict[str, str]]:
         word = records.divider()
-        shape = ["--all", "--noheader", "--states=all", f"--Format={records.squeue_format(word)}"]
+        shape = ["--all", "--noheader", "--states=all", f"--Format={records.squeue_format(word, fields)}"]
         try:
             output = self.programs.ask("squeue", *choice, *shape)
         except PersonFault as error:
             if any(answer in error.sentence for answer in GONE):
                 return []
             raise
-        return list(records.rows(output, word))
+        return list(records.rows(output, word, fields))
 
     def _whole(self, row: dict[str, str]) -> Job | None:
         try:
@@ -114,14 +125,14 @@ class SlurmCommands:
             raise
         return records.job(row, records.detail(shown, row))
 
-    def _act(self, arguments: Sequence[str]) -> None:
+    def _act(self, arguments: Sequence[str], identity: Identity | None = None) -> None:
         """Run a command that changes something. Several jobs: every complaint must be about one that is gone."""
-        done = self.programs.run(arguments)
+        done = self.programs.run(arguments, identity=identity)
         complaints = [line for line in text(done.stderr).splitlines() if line.strip()]
         complaints = [line for line in complaints if not line.startswith("slurm_suspend error:")]  # repeats the last
         if done.returncode != 0 and not (complaints and all(any(gone in line for gone in GONE) for line in complaints)):
             raise refusal(done)
 
 
-def _portions(job_ids: Sequence[int]) -> list[Sequence[int]]:
-    return [job_ids[start : start + AT_ONCE] for start in range(0, len(job_ids), AT_ONCE)]
+def _portions(jobs: Sequence[Named]) -> list[Sequence[Named]]:
+    return [jobs[start : start + AT_ONCE] for start in range(0, len(jobs), AT_ONCE)]

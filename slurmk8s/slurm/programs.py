@@ -3,12 +3,13 @@
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from slurmk8s.config import Slurm as SlurmConfig
 from slurmk8s.errors import PersonFault, SlurmUnreachable
 from slurmk8s.slurm.client import Identity
+from slurmk8s.slurm.execute import Done, Order, execute
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
@@ -53,10 +54,11 @@ UNKNOWN_OUTCOME = (
 
 
 class Programs:
-    """Slurm's command-line clients, as configured."""
+    """Slurm's command-line clients, as configured. `execute`: what starts them."""
 
-    def __init__(self, config: SlurmConfig) -> None:
+    def __init__(self, config: SlurmConfig, execute: Callable[[Order, bytes], Done] = execute) -> None:
         self.config = config
+        self.execute = execute
 
     def environment(self, identity: Identity | None = None) -> dict[str, str]:
         """Nothing of our own environment gets in: an SBATCH_* or SLURM_* variable there would change every job."""
@@ -85,35 +87,32 @@ class Programs:
     ) -> subprocess.CompletedProcess[bytes]:
         """Run one program to its end, as that person; SlurmUnreachable if it gave no answer."""
         program = self.program(arguments[0])
-        try:
-            done = subprocess.run(
-                [program, *arguments[1:]],
-                input=stdin,
-                capture_output=True,
-                check=False,
-                cwd="/",
-                env=environment or self.environment(identity),
-                timeout=self.config.command_seconds,
-                umask=0o022,  # sbatch hands its umask on to the job
-                # All of root's rights are given up for a person's, the groups too; None keeps our own.
-                user=identity.uid if identity else None,
-                group=identity.gid if identity else None,
-                extra_groups=identity.groups if identity else None,
-            )
-        except subprocess.TimeoutExpired:
+        done = self.execute(
+            Order(
+                (program, *arguments[1:]),
+                environment or self.environment(identity),
+                self.config.command_seconds,
+                identity.uid if identity else None,
+                identity.gid if identity else None,
+                identity.groups if identity else None,
+            ),
+            stdin,
+        )
+        if done.trouble:
+            raise SlurmUnreachable(f"{done.trouble}.", "Check [slurm] bin_folder.")
+        if done.status is None:
             raise SlurmUnreachable(
                 f"{arguments[0]} gave no answer within {self.config.command_seconds:g} seconds.",
                 "Look at slurmctld's log; `scontrol ping` says whether it answers.",
-            ) from None
-        except OSError as error:
-            raise SlurmUnreachable(f"{program} cannot be run: {error.strerror}.", "Check [slurm] bin_folder.") from None
-        if done.returncode < 0:
-            raise SlurmUnreachable(f"{arguments[0]} was killed by signal {-done.returncode} before it answered.")
-        if done.returncode > 0 and outcome_unknown(done):
-            raise SlurmUnreachable(
-                f"{arguments[0]} did not reach Slurm: {words(done)}", "`scontrol ping` says whether slurmctld answers."
             )
-        return done
+        if done.status < 0:
+            raise SlurmUnreachable(f"{arguments[0]} was killed by signal {-done.status} before it answered.")
+        ended = subprocess.CompletedProcess([program, *arguments[1:]], done.status, done.stdout, done.stderr)
+        if done.status > 0 and outcome_unknown(ended):
+            raise SlurmUnreachable(
+                f"{arguments[0]} did not reach Slurm: {words(ended)}", "`scontrol ping` says whether slurmctld answers."
+            )
+        return ended
 
     def program(self, name: str) -> str:
         """Its path: in the configured folder, else for PATH to find."""

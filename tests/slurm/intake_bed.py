@@ -108,6 +108,28 @@ command_seconds = 20
         lines = self.query("squeue", "-h", "--states=all", f"--name={name}", "-o", "%i %T").splitlines()
         return sorted(int(line.split()[0]) for line in lines if line.split()[1] != "CANCELLED")
 
+    def submit_as(self, user: str, name: str, *options: str) -> int:
+        """A held job of that person's, by sbatch."""
+        entry = pwd.getpwnam(user)
+        command = ["sbatch", "--parsable", "--hold", f"--job-name={name}", "--output=/dev/null", *options]
+        environment = {"PATH": os.environ["PATH"], "SLURM_CONF": str(self.slurm.conf)}
+        done = subprocess.run(
+            command,
+            input=GOOD,
+            env=environment,
+            cwd="/",
+            check=True,
+            capture_output=True,
+            user=entry.pw_uid,
+            group=entry.pw_gid,
+            extra_groups=[],
+        )
+        return int(done.stdout)
+
+    def state(self, job_id: int) -> str:
+        """The job's state."""
+        return self.query("squeue", "-h", "--states=all", f"--jobs={job_id}", "-o", "%T").strip()
+
     def show(self, job_id: int) -> str:
         """All that Slurm says about a job."""
         return self.query("scontrol", "show", "job", "-o", str(job_id))

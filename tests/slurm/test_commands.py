@@ -178,8 +178,9 @@ def test_a_job_is_found_by_its_owner_and_key(bare_slurm: Any, alice: Identity, b
     ids = [bare_slurm.commands.submit(SLEEP, ["--hold", comment], alice) for _ in range(2)]
     bare_slurm.commands.submit(SLEEP, ["--hold", comment], bob)
     bare_slurm.commands.submit(SLEEP, ["--hold", f"--comment={stamp.with_key('', secrets.token_hex(16))}"], alice)
-    assert [job.job_id for job in bare_slurm.commands.jobs_with_key(alice.uid, key)] == ids
-    assert bare_slurm.commands.jobs_with_key(alice.uid, secrets.token_hex(16)) == []
+    found = bare_slurm.commands.ids_by_key(alice.uid)
+    assert found[key] == ids
+    assert len(found) == 2
 
 
 def test_an_array_is_one_job(bare_slurm: Any, alice: Identity) -> None:
@@ -187,14 +188,14 @@ def test_an_array_is_one_job(bare_slurm: Any, alice: Identity) -> None:
     asked = ["--array=1-3", f"--comment={stamp.with_key('', key)}", "--output=/dev/null"]
     first = bare_slurm.commands.submit(SLEEP, asked, alice)
     bare_slurm.until(lambda: first + 2 in bare_slurm.commands.live_jobs(), "all tasks have started")
-    assert [job.job_id for job in bare_slurm.commands.jobs_with_key(alice.uid, key)] == [first]
+    assert bare_slurm.commands.ids_by_key(alice.uid) == {key: [first]}
 
 
 def test_a_finished_job_is_still_found(bare_slurm: Any, alice: Identity) -> None:
     key = secrets.token_hex(16)
     job_id = bare_slurm.commands.submit(b"#!/bin/sh\n", [f"--comment={stamp.with_key('', key)}", "-o/dev/null"], alice)
     bare_slurm.until_state(job_id, "COMPLETED")
-    assert [job.state for job in bare_slurm.commands.jobs_with_key(alice.uid, key)] == ["COMPLETED"]
+    assert bare_slurm.commands.ids_by_key(alice.uid)[key] == [job_id]
     assert job_id not in bare_slurm.commands.live_jobs()
 
 
@@ -305,11 +306,10 @@ def test_the_end_is_told_while_the_epilog_runs(
 
 
 def ask_everything(commands: SlurmCommands, alice: Identity) -> None:
-    key = secrets.token_hex(16)
     for question in (
         lambda: commands.submit(SLEEP, [], alice),
         lambda: commands.job(1),
-        lambda: commands.jobs_with_key(alice.uid, key),
+        lambda: commands.ids_by_key(alice.uid),
         lambda: commands.release([1, 2]),
         lambda: commands.cancel([1, 2]),
         lambda: commands.requeue(1, "reason", attempt=0),
@@ -341,7 +341,7 @@ def test_a_hung_controller_is_unknown_and_the_job_may_appear_later(bare_slurm: A
             commands.live_jobs()
     finally:
         daemon.send_signal(signal.SIGCONT)
-    bare_slurm.until(lambda: bare_slurm.commands.jobs_with_key(alice.uid, key), "the job that nobody heard of")
+    bare_slurm.until(lambda: key in bare_slurm.commands.ids_by_key(alice.uid), "the job that nobody heard of")
 
 
 def test_no_munge_and_no_configuration_are_unknown(bare_slurm: Any, alice: Identity, tmp_path: Path) -> None:

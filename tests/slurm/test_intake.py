@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from intake_bed import ALICE, BAD, BOB, GOOD, Intake, as_person
 
-from slurmk8s.intake.steps import STEPS
+from slurmk8s.intake.steps import A_CANCELLATION, A_JOB, A_REFUSAL
 
 KOREAN = "한글"
 
@@ -68,13 +68,13 @@ def test_receipts_come_in_korean_where_the_site_says_so(ready: Intake, name: str
     assert "제출되지 않았습니다" in (ready.jobs / "failed" / "x.csv.error.txt").read_bytes().decode("utf-8-sig")
 
 
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("step", A_JOB)
 def test_after_a_crash_at_any_step_a_good_drop_is_one_job(
     ready: Intake, name: str, step: str, wait_for: Callable[..., Any]
 ) -> None:
     ready.drop(name)
     assert ready.once(crash_after=step).returncode == 86
-    if STEPS.index(step) < STEPS.index("released"):
+    if A_JOB.index(step) < A_JOB.index("released"):
         assert not list((ready.nas / "results").iterdir()), "a job ran before it was recorded"
 
     assert ready.once().returncode == 0
@@ -85,7 +85,7 @@ def test_after_a_crash_at_any_step_a_good_drop_is_one_job(
     assert ready.names("submit") == ready.names("failed") == []
 
 
-@pytest.mark.parametrize("step", [step for step in STEPS if step not in ("submission recorded", "submitted")])
+@pytest.mark.parametrize("step", A_REFUSAL)
 def test_after_a_crash_at_any_step_a_bad_drop_has_one_answer(ready: Intake, name: str, step: str) -> None:
     ready.drop(name, BAD)
     assert ready.once(crash_after=step).returncode == 86
@@ -93,6 +93,43 @@ def test_after_a_crash_at_any_step_a_bad_drop_has_one_answer(ready: Intake, name
     assert ready.names("failed") == [name, f"{name}.error.txt"]
     assert ready.names("submit") == ready.names("processed") == []
     assert ready.job_ids(name) == []
+
+
+@pytest.mark.parametrize("step", A_CANCELLATION)
+def test_after_a_crash_at_any_step_a_request_to_cancel_has_one_answer(ready: Intake, name: str, step: str) -> None:
+    job_id = ready.submit_as(ALICE, name)
+    ready.drop(f"cancel-{job_id}", b"")
+    assert ready.once(crash_after=step).returncode == 86
+    assert ready.once().returncode == 0
+    assert ready.state(job_id) == "CANCELLED"
+    assert ready.names("processed") == [f"cancel-{job_id}.receipt.txt"]
+    assert ready.names("submit") == ready.names("failed") == []
+
+
+def test_people_cancel_their_own_jobs_by_a_file_and_nobody_elses(ready: Intake, name: str) -> None:
+    mine, other, again = ready.submit_as(ALICE, name), ready.submit_as(BOB, name), ready.submit_as(ALICE, name)
+    ready.drop(f"cancel-{mine}", b"")
+    ready.drop(f"cancel-{again}.txt", b"made by a file manager")
+    ready.drop(f"cancel-{other}", b"")
+    ready.drop("cancel-4000000", b"")
+    assert ready.once().returncode == 0
+    assert [ready.state(job) for job in (mine, again, other)] == ["CANCELLED", "CANCELLED", "PENDING"]
+    assert ready.names("processed") == sorted([f"cancel-{mine}.receipt.txt", f"cancel-{again}.txt.receipt.txt"])
+    receipt = ready.jobs / "processed" / f"cancel-{mine}.receipt.txt"
+    assert f"Job {mine} has been cancelled" in receipt.read_bytes().decode("utf-8-sig")
+    assert receipt.owner() == ALICE
+    for refused in (f"cancel-{other}", "cancel-4000000"):
+        text = (ready.jobs / "failed" / f"{refused}.error.txt").read_bytes().decode("utf-8-sig")
+        assert "no job" in text
+        assert "of yours" in text
+
+
+def test_one_task_of_an_array_is_cancelled_by_its_name(ready: Intake, name: str) -> None:
+    job_id = ready.submit_as(ALICE, name, "--array=1-3")
+    ready.drop(f"cancel-{job_id}_2", b"")
+    assert ready.once().returncode == 0
+    left = ready.query("squeue", "-h", "-r", f"--name={name}", "-o", "%i").split()
+    assert left == [f"{job_id}_1", f"{job_id}_3"]
 
 
 def test_while_slurm_is_away_a_drop_waits_with_a_note(ready: Intake, name: str, wait_for: Callable[..., Any]) -> None:

@@ -64,7 +64,7 @@ def test_a_claim_stays_reachable_while_another_watcher_moves_it_to_done(submit: 
     claim = claims.take(opened, Drop("", "job.sh"), nothing_happens)
     assert claim is not None
     with claims.opened(opened, claim) as inside:
-        claims.finish(opened, claim, nothing_happens)
+        claims.finish(opened, claim, inside, nothing_happens)
         assert claims.dropped_name(inside) is None
     assert claims.is_gone(opened, claim)
     assert claims.claims(opened.done) == [claim]

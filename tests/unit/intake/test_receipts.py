@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmk8s.config import Nas
+from slurmk8s.config import Intake
 from slurmk8s.intake import claim as claims
 from slurmk8s.intake import naming, receipts, texts
 from slurmk8s.intake.drop import Drop
@@ -175,8 +176,12 @@ def test_every_text_says_who_what_and_the_reference(language: texts.Language) ->
         texts.job(language, told, 7, "/mnt/nas/results/7", "a {remark}", held=True),
         texts.refused(language, told, "line 3: {why}"),
         texts.waiting(language, told, "Slurm does not answer."),
+        texts.done(language, told, texts.cancelled(language, "12_3")),
     ):
         assert "{odd} name.sh" in text
         assert "0123456789abcdef" in text
     assert "scontrol release 7" in texts.job(language, told, 7, "/r", "", held=True)
-    assert "*.sh, *.job" in texts.readme(language, ("*.sh", "*.job"), "hub:5407", "/mnt/nas/results")
+    guide = texts.readme(language, Intake(patterns=("*.sh", "*.job"), keep_receipts_days=41), "hub:5407", "/r")
+    for words in ("*.sh, *.job", "hub:5407", "/r/", "cancel-1234", "41"):
+        assert words in guide
+    assert "{" not in texts.readme(language, Intake(keep_receipts_days=0), "hub:5407", "/r")

@@ -1,6 +1,6 @@
 import pytest
 
-from slurmk8s.intake.drop import Drop, Look
+from slurmk8s.intake.drop import Arrived, Drop, Look
 from slurmk8s.intake.settle import Settling
 
 DROP = Drop("", "job.sh")
@@ -48,6 +48,22 @@ def test_the_next_look_is_when_a_file_could_be_still_and_a_postponed_one_waits()
     settling = Settling(2.0)
     settling.still({DROP: Look(1, 1, 1)}, 10.0)
     assert settling.next_due(10.5) == 1.5
-    settling.postpone(DROP, 40.0)
+    settling.postpone(Arrived(DROP, Look(1, 1, 1)), 40.0)
     assert settling.still({DROP: Look(1, 1, 1)}, 13.0) == []
     assert settling.next_due(13.0) == 29.0
+
+
+def test_a_file_with_a_hole_waits_until_it_is_filled_or_for_long() -> None:
+    settling = Settling(2.0, hole_seconds=100.0)
+    look, filled = Look(1, 10, 100), Look(1, 10, 200)
+    settling.still({DROP: look}, 0.0)
+    assert settling.still({DROP: look}, 2.0) == [DROP]
+    settling.wait_for_filling(Arrived(DROP, look), 2.0)
+    assert settling.still({DROP: look}, 50.0) == []
+    assert settling.next_due(50.0) == 52.0
+    assert settling.still({DROP: look}, 102.0) == [DROP]
+    assert settling.has_waited(DROP)
+
+    assert settling.still({DROP: filled}, 103.0) == []
+    assert settling.still({DROP: filled}, 105.0) == [DROP]
+    assert not settling.has_waited(DROP)

@@ -1,0 +1,75 @@
+"""A claim while somebody works on it: its folder, open, and what is known about it."""
+
+import contextlib
+import os
+from dataclasses import dataclass, field
+
+from slurmk8s.config import Intake
+from slurmk8s.errors import PersonFault
+from slurmk8s.intake import identity as people
+from slurmk8s.intake.claim import Claim
+from slurmk8s.intake.folders import FOLDER, Folders
+from slurmk8s.intake.journal import Answer, Submission
+from slurmk8s.intake.texts import Refused
+from slurmk8s.slurm.client import Identity
+
+
+@dataclass
+class Case:
+    """Close it when done."""
+
+    claim: Claim
+    folder: int
+    """The claim's own, by descriptor: it stays right when another watcher moves it to done/ meanwhile."""
+    facts: frozenset[str]
+    """Which facts the journal had when it was opened."""
+    name: str
+    """The drop's name; "" if the drop is no longer, or was never, in the claim."""
+    status: os.stat_result | None = None
+    identity: Identity | None = None
+    """Whose it is; None: nobody's, or our own where we are not root."""
+    objection: PersonFault | None = None
+    """Why it can be nobody's job."""
+    submission: Submission | None = None
+    answer: Answer | None = None
+    _closed: bool = field(default=False, repr=False)
+
+    def close(self) -> None:
+        """Let go of the folder."""
+        if not self._closed:
+            self._closed = True
+            with contextlib.suppress(OSError):
+                os.close(self.folder)
+
+
+def opened(folders: Folders, claim: Claim, intake: Intake) -> Case:
+    """Open a claim and look whose it is."""
+    try:
+        folder = os.open(claim.name, FOLDER, dir_fd=folders.open)
+    except FileNotFoundError:
+        folder = os.open(claim.name, FOLDER, dir_fd=folders.done)
+    case = Case(claim, folder, frozenset(), "")
+    try:
+        names = os.listdir(folder)
+        case.facts = frozenset(name for name in names if name.startswith("."))
+        case.name = next((name for name in names if not name.startswith(".")), "")
+        if case.name:
+            case.status = os.stat(case.name, dir_fd=folder, follow_symlinks=False)
+            _recognise(case, intake)
+    except BaseException:
+        case.close()
+        raise
+    return case
+
+
+def _recognise(case: Case, intake: Intake) -> None:
+    assert case.status is not None
+    claim = case.claim
+    # Where the folder alone says whose it is, one that others can write to says nothing.
+    folder = claim.folder if claim.trusted or intake.identity == "owner" else ""
+    try:
+        case.identity = people.of_drop(case.status, folder, intake)
+    except PersonFault as objection:
+        case.objection = objection
+    if not claim.trusted:
+        case.objection = Refused("open-folder", folder=claim.folder)
