@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmk8s.config import Nas
-from slurmk8s.config import Intake
+from slurmk8s.config import Intake, Nas
 from slurmk8s.intake import claim as claims
 from slurmk8s.intake import naming, receipts, texts
 from slurmk8s.intake.drop import Drop
