@@ -11,7 +11,8 @@ SOURCES := $(shell find slurmk8s slurm-conf -type f -not -path '*/__pycache__/*'
 PYTEST := env PYTHONSAFEPATH=1 $(VENV)/bin/python -m pytest
 NEEDS := slurmctld slurmd slurm-client slurm-wlm-basic-plugins slurm-wlm-plugins munge \
 	podman conmon runc catatonit containernetworking-plugins iptables iproute2 docker-registry \
-	busybox-static debootstrap bindfs fuse3 python3-venv util-linux etcd-server openssl
+	busybox-static debootstrap bindfs fuse3 python3-venv util-linux etcd-server openssl \
+	slurmdbd mariadb-server-core mariadb-client-core
 # hypothesis' own plugin can hide a failed test on Python 3.11; only the unit tests use hypothesis.
 REAL := $(SUDO) $(PYTEST) -q -p no:hypothesispytest
 TESTBED := $(SUDO) env PYTHONSAFEPATH=1 PYTHONPATH=tests $(VENV)/bin/python -m testbed

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from slurmk8s.config import Intake
-from slurmk8s.errors import PersonFault
+from slurmk8s.errors import ClusterFault, PersonFault, SlurmFull
 
 Language = Literal["en", "ko"]
 
@@ -258,6 +258,19 @@ _REASONS = {
 }
 
 
+_FULL = {
+    "MaxJobCount": "Slurm 대기열이 가득 찼습니다{most}. 다른 작업이 끝나면 새 작업을 받습니다.",
+    "AssocMaxSubmitJobLimit": "{user} 님이 이 계정(account)에서 제출할 수 있는 작업 수{most}에 도달했습니다.",
+    "AssocGrpSubmitJobsLimit": "{user} 님의 계정(account) 전체가 제출할 수 있는 작업 수{most}에 도달했습니다.",
+    "QOSMaxSubmitJobPerUserLimit": "{user} 님이 이 QOS에서 제출할 수 있는 작업 수{most}에 도달했습니다.",
+    "MaxSubmitJobsPerAccount": "{user} 님의 계정(account)이 이 QOS에서 제출할 수 있는 작업 수{most}에 도달했습니다.",
+    "QOSGrpSubmitJobsLimit": "이 QOS 전체가 제출할 수 있는 작업 수{most}에 도달했습니다.",
+    "rate": "Slurm이 지금은 {user} 님의 요청을 더 받지 않습니다.",
+    "closed": "Slurm이 지금은 새 작업을 받지 않습니다.",
+}
+"""Why a drop waits although Slurm answers, by SlurmFull's limit. In English the fault says it itself."""
+
+
 class Refused(PersonFault):
     """A drop that becomes no job, by a reason of this file; it can be said in either language."""
 
@@ -308,6 +321,15 @@ def cancelled(language: Language, job: str) -> str:
 def done(language: Language, told: Told, text: str) -> str:
     """The receipt of a request that was no job."""
     return _DONE[language].format(text=text, file=told.file, user=told.user, when=told.when, key=told.key)
+
+
+def why_waiting(language: Language, fault: ClusterFault) -> str:
+    """The reason in a note of waiting; in Korean Slurm's own name of a limit stays, for whoever asks the admin."""
+    if language == "en" or not isinstance(fault, SlurmFull):
+        return fault.sentence
+    most = "" if fault.most is None else f"({fault.most})"
+    name = "" if fault.limit in ("rate", "closed") else f" [{fault.limit}]"
+    return _FULL[fault.limit].format(user=fault.user, most=most) + name
 
 
 def readme(language: Language, intake: Intake, registry: str, results: str) -> str:

@@ -230,7 +230,7 @@ class Desk:
         if not case.name or journal.WAITING in case.facts:
             return
         try:
-            text = texts.waiting(self._language, self._told(case), fault.sentence)
+            text = texts.waiting(self._language, self._told(case), texts.why_waiting(self._language, fault))
             receipts.tell_waiting(self._delivery(folders, case), text)
         except OSError as error:
             logger.warning(f"Nobody could be told that claim {case.claim.key} waits: {error}.")

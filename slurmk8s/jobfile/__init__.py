@@ -6,7 +6,7 @@ Pure: nothing here opens a file, runs a program, reads the configuration or asks
 
 from slurmk8s.jobfile.facts import ClusterFacts, Facts, PartitionFacts, Site
 from slurmk8s.jobfile.finding import Finding
-from slurmk8s.jobfile.judge import Checked, JobFile, check, paths_of_interest
+from slurmk8s.jobfile.judge import Checked, JobFile, check, paths_of_interest, tasks
 from slurmk8s.jobfile.k8s import PodRequest, pod_request
 from slurmk8s.jobfile.render import render
 
@@ -23,4 +23,5 @@ __all__ = [
     "paths_of_interest",
     "pod_request",
     "render",
+    "tasks",
 ]

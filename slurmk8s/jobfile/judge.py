@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from slurmk8s.jobfile import body, header, k8s, lookalikes, options, text
+from slurmk8s.jobfile import body, header, k8s, lookalikes, options, text, values
 from slurmk8s.jobfile.asked import Asked, decomposed, folder_of, path_findings, understand
 from slurmk8s.jobfile.facts import Facts
 from slurmk8s.jobfile.finding import Finding, Spot, problem, shown, warning
@@ -108,6 +108,17 @@ def paths_of_interest(data: bytes) -> tuple[str, ...]:
     paths = dict.fromkeys((*scripts, *workdirs, *outputs))
     ours = f"{k8s.WORKSPACE}/"  # exists only in the container
     return tuple(path for path in paths if path and path not in (ours, "/dev/") and k8s.path_fault(path) is None)
+
+
+def tasks(data: bytes) -> int:
+    """How many jobs the file is to Slurm's limits: the tasks of an array, else one."""
+    read = text.read(data)
+    if read.script is None:
+        return 1
+    asked, _ = understand(options.read(header.parse(_lines(read.text)).words)[0])
+    array = asked.value("array")
+    # Read a second time only here: the check itself needs no number.
+    return values.array_tasks(array) if array and "array" in asked.parsed else 1
 
 
 def _lines(content: str) -> list[str]:

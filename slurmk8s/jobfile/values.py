@@ -16,6 +16,8 @@ _TIME = re.compile(r"(?a)(?:(\d{1,10})-(\d{0,10})|(\d{1,10}))(?::(\d{1,10}))?(?:
 _SHM = re.compile(r"(?a)(\d{1,15})([KMGT])i?B?\Z", re.IGNORECASE)
 _COUNT = re.compile(r"(?a)\s*\+?(\d{1,30})\Z")
 _NODES = re.compile(r"(?a)(\d{1,30})(k?)(m?)(?:-(\d{1,30})(k?)(m?))?\Z", re.IGNORECASE)
+LARGEST_ARRAY = 4_000_001
+"""The most that MaxArraySize can be."""
 _ARRAY_PART = re.compile(r"(?a)\[?(\d{1,30})\]?(?:-(\d{1,30})\]?(?::(\d{1,30})\]?)?)?(?:%\d+)?\Z")
 _SIGNAL = re.compile(r"(?a)(?:[BR]{1,2}:)?(?:SIG)?([A-Z]+[0-9]*|\d+)(?:@(\d{1,30}))?\Z", re.IGNORECASE)
 _GRES_COUNT = re.compile(r"(?a)(\d{1,30})([kmgtp]?)i?b?\Z", re.IGNORECASE)
@@ -151,6 +153,17 @@ def array(text: str) -> None:
             raise ValueError("a range must go upwards")
         if match[3] is not None and int(match[3]) == 0:
             raise ValueError("the step must not be zero")
+
+
+def array_tasks(text: str) -> int:
+    """How many tasks such an array has; a number that stands there twice is one task."""
+    array(text)
+    parts = [match for part in text.split(",") if (match := _ARRAY_PART.match(part))]
+    ranges = [range(int(part[1]), int(part[2] or part[1]) + 1, int(part[3] or 1)) for part in parts]
+    longest = max(ranges, key=lambda each: (each[-1] - each[0]) // each.step)
+    size = (longest[-1] - longest[0]) // longest.step + 1
+    # No Slurm takes more than that, so there is nothing to count.
+    return size if size > LARGEST_ARRAY else len(set().union(*ranges))
 
 
 def signal(text: str) -> None:

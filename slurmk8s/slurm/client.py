@@ -69,7 +69,10 @@ class Slurm(Protocol):
     """Every method raises SlurmUnreachable when there is no answer, PersonFault with Slurm's own words on refusal."""
 
     def submit(self, script: bytes, options: Sequence[str], identity: Identity | None) -> int:
-        """Run sbatch with the script on stdin and the options, as that person; the job's id."""
+        """Run sbatch with the script on stdin and the options, as that person; the job's id.
+
+        SlurmFull where Slurm takes no more jobs now, of that person or of anybody.
+        """
 
     def job(self, job_id: int) -> Job | None:
         """The job, or None if slurmctld says that it does not know it."""

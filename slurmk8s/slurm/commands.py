@@ -7,7 +7,7 @@ from typing import TypeVar
 from slurmk8s.config import Slurm as SlurmConfig
 from slurmk8s.errors import PersonFault, SlurmUnreachable
 from slurmk8s.jobfile.facts import ClusterFacts
-from slurmk8s.slurm import facts, records, stamp
+from slurmk8s.slurm import facts, full, records, stamp
 from slurmk8s.slurm.client import Identity, Job
 from slurmk8s.slurm.execute import Done, Order, execute
 from slurmk8s.slurm.programs import Programs, refusal, text, words
@@ -32,9 +32,10 @@ class SlurmCommands:
 
     def submit(self, script: bytes, options: Sequence[str], identity: Identity | None) -> int:
         """Run sbatch with the script on stdin and the options, as that person; the job's id."""
-        done = self.programs.run(["sbatch", "--parsable", *options], script, identity)
+        arguments = ["sbatch", "--parsable", *options]
+        done = self.programs.run(arguments, script, identity, last_words=full.SLEEPS)
         if done.returncode != 0:
-            raise refusal(done)
+            raise full.judged(self.programs, done, script, identity)
         answer = re.fullmatch(r"(\d+)(?:;\S+)?", text(done.stdout).strip())
         if answer is None:
             raise SlurmUnreachable(f"sbatch ended well but named no job: {text(done.stdout)!r} {words(done)}")

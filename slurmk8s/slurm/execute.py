@@ -3,8 +3,11 @@
 import os
 import select
 import subprocess
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+SECONDS_TO_LISTEN = 0.2
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,8 @@ class Order:
     """None: as ourselves. Else all of root's rights are given up for the person's, the groups too."""
     gid: int | None = None
     groups: Sequence[int] | None = None
+    last_words: Sequence[str] = ()
+    """It is stopped, with status 1, once its last line of errors has one of them: its own retries take too long."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +59,13 @@ def execute(order: Order, stdin: bytes = b"") -> Done:
             group=order.gid,
             extra_groups=order.groups,
         )
-        in_time = _wait(process, order.seconds)
-        if not in_time:
+        ended = _wait(process, order, err)
+        if not ended:
             process.kill()
-        status = process.wait()
-        return Done(status if in_time else None, _content(out), _content(err))
+        status: int | None = process.wait()
+        if not ended:
+            status = 1 if _says(err, order.last_words) else None
+        return Done(status, _content(out), _content(err))
     except OSError as error:
         return Done(None, trouble=f"{order.command[0]} cannot be run: {error.strerror}")
     finally:
@@ -66,15 +73,28 @@ def execute(order: Order, stdin: bytes = b"") -> Done:
             os.close(descriptor)
 
 
-def _wait(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
-    """Whether it ended in time; Popen's own way would look again and again."""
+def _wait(process: "subprocess.Popen[bytes]", order: Order, err: int) -> bool:
+    """Whether it has ended by itself; Popen's own way would look again and again."""
+    deadline = time.monotonic() + order.seconds
     descriptor = os.pidfd_open(process.pid)
     try:
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
-        return bool(poll.poll(seconds * 1000))
+        while (left := deadline - time.monotonic()) > 0:
+            if poll.poll(1000 * (min(left, SECONDS_TO_LISTEN) if order.last_words else left)):
+                return True
+            if _says(err, order.last_words):
+                return False
+        return False
     finally:
         os.close(descriptor)
+
+
+def _says(err: int, words: Sequence[str]) -> bool:
+    if not words:
+        return False
+    line = _content(err).rstrip().rpartition(b"\n")[2]
+    return any(word.encode() in line for word in words)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

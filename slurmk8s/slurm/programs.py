@@ -24,7 +24,9 @@ UNKNOWN_OUTCOME = (
     # slurmctld is down, starting or overloaded
     "Unable to contact slurm controller",
     "Slurm backup controller in standby",
-    "Slurm temporarily unable to accept job",
+    "Controller is in standby mode",
+    "Process is shutting down",
+    "Connection rejected by handler",
     "Connection refused",
     "Connection reset",
     "Connection timed out",
@@ -84,8 +86,12 @@ class Programs:
         stdin: bytes = b"",
         identity: Identity | None = None,
         environment: dict[str, str] | None = None,
+        last_words: Sequence[str] = (),
     ) -> subprocess.CompletedProcess[bytes]:
-        """Run one program to its end, as that person; SlurmUnreachable if it gave no answer."""
+        """Run one program to its end, as that person; SlurmUnreachable if it gave no answer.
+
+        With `last_words` it is stopped once it has said one of them: what it would do next is not waited for.
+        """
         program = self.program(arguments[0])
         done = self.execute(
             Order(
@@ -95,6 +101,7 @@ class Programs:
                 identity.uid if identity else None,
                 identity.gid if identity else None,
                 identity.groups if identity else None,
+                tuple(last_words),
             ),
             stdin,
         )
@@ -139,9 +146,20 @@ def words(done: "subprocess.CompletedProcess[bytes]") -> str:
 
 def outcome_unknown(done: "subprocess.CompletedProcess[bytes]") -> bool:
     """Whether the failure says nothing about the request. Remarks come first and the verdict last."""
-    lines = [line for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
-    verdict = VERDICT.fullmatch(lines[-1].strip()) if lines else None
-    return verdict is not None and verdict[1].startswith(UNKNOWN_OUTCOME)
+    return says(done.stderr, UNKNOWN_OUTCOME)
+
+
+def says(stderr: bytes | bytearray, verdicts: Sequence[str]) -> bool:
+    """Whether the last line is one of these verdicts."""
+    return verdict(stderr).startswith(tuple(verdicts))
+
+
+def verdict(stderr: bytes | bytearray) -> str:
+    """The reason of a failure: the last line, without what leads up to it."""
+    # Only a newline ends a line: str.splitlines knows more, and a person may have put one of them into an image's name.
+    lines = [line for line in stderr.decode(errors="replace").split("\n") if line.strip()]
+    found = VERDICT.fullmatch(lines[-1].strip()) if lines else None
+    return found[1] if found else ""
 
 
 def refusal(done: "subprocess.CompletedProcess[bytes]") -> PersonFault:

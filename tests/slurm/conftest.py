@@ -1,5 +1,6 @@
 """A private Slurm of two nodes on this machine, with our Lua and without our agent: for what concerns Slurm alone."""
 
+import contextlib
 import os
 import pwd
 import shutil
@@ -11,7 +12,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from intake_bed import Intake  # found only now
+from slurm import accounting  # found only now
 
 from slurmk8s import config as configuration
 from slurmk8s.slurm import conf, lua_facts
@@ -67,8 +69,10 @@ def person(name: str) -> Identity:
 class BareSlurm:
     """The running daemons and how to reach them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, more: Sequence[str] = ()) -> None:
         self.folder = folder
+        self.more = more
+        """Further lines of slurm.conf; `{folder}` in them is the cluster's."""
         self.conf = folder / "slurm.conf"
         self.environment = {"PATH": PATH, "SLURM_CONF": str(self.conf), "LANG": "C.UTF-8"}
         self.commands = SlurmCommands(configuration.Slurm(conf=self.conf))
@@ -136,6 +140,7 @@ class BareSlurm:
                 "PartitionName=cpu Nodes=node[1-2] Default=YES MaxTime=1-00:30:00 DefMemPerNode=100",
                 "PartitionName=boxed Nodes=node[1-2] MaxTime=INFINITE DefMemPerNode=100",
                 "PartitionName=closed Nodes=node1 State=DOWN MaxNodes=1 Hidden=YES",
+                *(line.format(folder=self.folder) for line in self.more),
                 "",
             ]
         )
@@ -150,11 +155,19 @@ class BareSlurm:
 
     def start_all(self) -> None:
         """munged, slurmctld, both slurmd; returns when the nodes are idle."""
+        self.start_munged()
+        self.start_slurmctld()
+        self.start_nodes()
+
+    def start_munged(self) -> None:
+        """Start munged and wait for its socket."""
         munge = self.folder / "munge"
         files = [f"--{name}-file={munge}/{name}" for name in ("key", "pid", "seed", "log")]
         self.start("munged", "munged", "--foreground", "--force", f"--socket={munge}/socket", *files)
         until((munge / "socket").exists, "munged listens")
-        self.start_slurmctld()
+
+    def start_nodes(self) -> None:
+        """Start both slurmd and wait until the nodes are idle."""
         for node in ("node1", "node2"):
             self.start(node, "slurmd", "-D", "-N", node)
         until(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D", "-p", "cpu").strip() == "2", "two idle nodes")
@@ -224,19 +237,59 @@ def free_ports(count: int) -> list[int]:
             each.close()
 
 
-@pytest.fixture(scope="session")
-def running_slurm() -> Iterator[BareSlurm]:
+@contextlib.contextmanager
+def private_slurm(*more: str) -> Iterator[BareSlurm]:
+    """A cluster of its own, written and not started, with further lines of slurm.conf; stopped and removed after."""
     # Not pytest's own folder: it is closed to the people whose jobs run here.
     folder = Path(tempfile.mkdtemp(prefix="slurmk8s-bare-", dir="/tmp"))
     folder.chmod(0o755)
-    slurm = BareSlurm(folder)
+    slurm = BareSlurm(folder, more)
     try:
         slurm.write()
-        slurm.start_all()
         yield slurm
     finally:
         slurm.stop_all()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def running_slurm() -> Iterator[BareSlurm]:
+    with private_slurm() as slurm:
+        slurm.start_all()
+        yield slurm
+
+
+@pytest.fixture(scope="module")
+def full_slurm() -> Iterator[BareSlurm]:
+    """A cluster that takes four jobs in all; it has no nodes running, so every job waits."""
+    with private_slurm("MaxJobCount=5", "MinJobAge=2") as slurm:
+        slurm.start_munged()
+        slurm.start_slurmctld()
+        yield slurm
+
+
+@pytest.fixture(scope="session")
+def running_accounting(alice: Identity, bob: Identity) -> Iterator[BareSlurm]:
+    """The cluster with slurmdbd, started once for all tests that need it (about five seconds)."""
+    port = free_ports(1)[0]
+    with private_slurm(*accounting.slurm_conf(port)) as slurm:
+        slurm.start_munged()
+        accounting.start(slurm, port, (alice.name, bob.name))
+        slurm.start_slurmctld()
+        slurm.start_nodes()
+        yield slurm
+
+
+@pytest.fixture
+def accounting_slurm(running_accounting: BareSlurm) -> Iterator[BareSlurm]:
+    """A cluster with slurmdbd and limits enforced, empty at the start of each test.
+
+    `accounting_slurm.run("sacctmgr", "-i", …)` changes it and `run("sacct", …)` reads it. alice and bob belong to the
+    account `lab`; a test that changes a limit puts it back by `accounting.reset(slurm)`, which is done here.
+    """
+    accounting.reset(running_accounting)
+    yield running_accounting
+    running_accounting.cancel_all()
 
 
 @pytest.fixture
