@@ -7,10 +7,11 @@ import os
 import pwd
 import subprocess
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from slurmk8s.config import Config, Mount
 from slurmk8s.jobfile import Site, paths_of_interest
+from slurmk8s.jobfile.facts import FileState
 from slurmk8s.jobfile.k8s import is_under
 from slurmk8s.kube.quotas import limits_of
 
@@ -35,6 +36,7 @@ for path; do
     fi
 done
 """
+_STATES: dict[str, FileState] = {word: word for word in get_args(FileState)}
 _SECONDS = 10
 
 
@@ -54,7 +56,7 @@ def site_of(config: Config) -> Site:
     )
 
 
-def file_facts(data: bytes, config: Config, identity: "Identity | None" = None) -> dict[str, str]:
+def file_facts(data: bytes, config: Config, identity: "Identity | None" = None) -> dict[str, FileState]:
     """`Facts.files` for this job file: the paths it names, as far as they mean the same here as in the container.
 
     A share that is mounted elsewhere on this host, or not at all (a laptop), tells nothing about the job's files.
@@ -68,8 +70,8 @@ def _is_here(mount: Mount, config: Config) -> bool:
     return mount.source == mount.target and (mount.target.is_mount() if must_be_mounted else mount.target.is_dir())
 
 
-def probe(paths: Sequence[str], identity: "Identity | None" = None) -> dict[str, str]:
-    """For each path "ok", or why this person cannot use it; nothing for what could not be found out.
+def probe(paths: Sequence[str], identity: "Identity | None" = None) -> dict[str, FileState]:
+    """For each path what it is to this person; nothing for what could not be found out.
 
     With an identity (the caller is then root) the looking is done as that person: root sees more, and on a NAS with
     root_squash less.
@@ -78,11 +80,8 @@ def probe(paths: Sequence[str], identity: "Identity | None" = None) -> dict[str,
     if not paths:
         return {}
     options: dict[str, Any] = {}
-    name = pwd_name(os.geteuid())
-    if identity is not None:
-        name = identity.name
-        if identity.uid != os.geteuid():
-            options = {"user": identity.uid, "group": identity.gid, "extra_groups": list(identity.groups)}
+    if identity is not None and identity.uid != os.geteuid():
+        options = {"user": identity.uid, "group": identity.gid, "extra_groups": list(identity.groups)}
     try:
         looked = subprocess.run(
             ["/bin/sh", "-c", _LOOK, "sh", *paths],
@@ -96,20 +95,10 @@ def probe(paths: Sequence[str], identity: "Identity | None" = None) -> dict[str,
         )
     except (OSError, subprocess.SubprocessError):  # a hung share, or no right to become that person: not known
         return {}
-    words = looked.stdout.decode().split()
-    if len(words) != len(paths):
+    states = [_STATES.get(word) for word in looked.stdout.decode().split()]
+    if len(states) != len(paths):
         return {}
-    reasons = {
-        "ok": "ok",
-        "missing": "does not exist",
-        "hidden": f"lies in a folder that {name} may not enter",
-        "folder": "is a folder",
-        "file": "is not a folder",
-        "special": "is not a regular file",
-        "unreadable": f"is not readable by {name}",
-        "unwritable": f"is not writable by {name}",
-    }
-    return {path: reasons[word] for path, word in zip(paths, words, strict=True)}
+    return {path: state for path, state in zip(paths, states, strict=True) if state is not None}
 
 
 def pwd_name(uid: int) -> str:

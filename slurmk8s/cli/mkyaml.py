@@ -24,14 +24,15 @@ def mkyaml(jobfile: str, node: str | None, user: str | None, job_id: int) -> int
     from slurmk8s.ops import whom
     from slurmk8s.ops.imagined import imagined
     from slurmk8s.pod import manifest
-    from slurmk8s.site import site_of
+    from slurmk8s.site import pwd_name, site_of
 
     config = load()
     person = whom.whose(user)
     checked = check_one(jobfile, Facts(site=site_of(config), submitter=person.pw_name), None)
     if checked.findings:  # apart from the manifest, which may go into a file
         colour = sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-        click.echo(render(jobfile, checked.text, checked.findings, colour), err=True)
+        language = config.intake.language_of(pwd_name(os.geteuid()))
+        click.echo(render(jobfile, checked.text, checked.findings, language, colour=colour), err=True)
     if checked.job is None:
         return 1
     here = node or socket.gethostname().partition(".")[0]

@@ -107,7 +107,8 @@ def _kind(annotation: object) -> str:
     if origin is tuple:
         return f"list of {_kind(typing.get_args(annotation)[0])}s"
     if origin is dict:
-        return "tables"
+        held = typing.get_args(annotation)[1]
+        return "tables" if isinstance(held, type) and issubclass(held, BaseModel) else "table"
     if origin in (types.UnionType, typing.Union):
         return _kind(next(part for part in typing.get_args(annotation) if part is not type(None)))
     return _WORDS.get(annotation, str(annotation))  # type: ignore[call-overload, no-any-return]

@@ -7,6 +7,7 @@ from pydantic import Field, model_validator
 
 from slurmk8s.config.kubernetes import Toleration
 from slurmk8s.config.section import Section
+from slurmk8s.language import Language
 
 
 class Nas(Section):
@@ -52,8 +53,10 @@ class Intake(Section):
     owner. Default owner: it needs nothing from people."""
     minimum_uid: int = 1000
     """Files of accounts below this uid are refused. Default 1000, where Debian starts people's accounts."""
-    language: Literal["en", "ko"] = "en"
-    """Language of receipts."""
+    language: Language = "en"
+    """Language of receipts and of `slurmk8s check`."""
+    languages: dict[str, Language] = {}
+    """Language of people who read another one, by login name, such as `kim = "ko"`. Default none."""
     submitters: int = Field(4, ge=1, le=64)
     """How many files are submitted side by side when many arrive at once; a few go one after the other. Default 4:
     more than a slurmctld takes at a time. It is lowered by itself while slurmctld does not keep up."""
@@ -62,6 +65,10 @@ class Intake(Section):
     answered. Unit: seconds. Default 300: some clients reserve the whole size first and fill it after a pause."""
     keep_receipts_days: int = Field(90, ge=0)
     """How long receipts, and what lies beside them in `processed` and `failed`, are kept. Unit: days; 0: for ever."""
+
+    def language_of(self, user: str | None) -> Language:
+        """The language that this person reads; the site's for nobody in particular."""
+        return self.languages.get(user or "", self.language)
 
 
 class Images(Section):

@@ -1,5 +1,6 @@
 """From a drop's bytes to what is submitted, with the facts of this cluster and this person."""
 
+import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,7 @@ from slurmk8s.errors import PersonFault
 from slurmk8s.intake import naming
 from slurmk8s.intake.journal import Submission
 from slurmk8s.jobfile import ClusterFacts, Facts, JobFile, check, render
-from slurmk8s.site import file_facts, site_of
+from slurmk8s.site import file_facts, pwd_name, site_of
 from slurmk8s.slurm.client import Identity, Slurm
 from slurmk8s.slurm.stamp import with_key
 
@@ -29,14 +30,16 @@ class Checker:
 
     def __call__(self, data: bytes, name: str, key: str, identity: Identity | None) -> Submission:
         """What to submit; PersonFault with every finding, ClusterFault while Slurm cannot be asked."""
+        person = identity.name if identity else pwd_name(os.geteuid())
         facts = Facts(
             site=site_of(self.config),
             cluster=self._cluster(identity),
             files=file_facts(data, self.config, identity),
-            submitter=identity.name if identity else None,
+            submitter=person,
         )
         checked = check(data, facts)
-        told = render(naming.printable(name), checked.text, checked.findings, colour=False)
+        language = self.config.intake.language_of(person)
+        told = render(naming.printable(name), checked.text, checked.findings, language, colour=False)
         if checked.job is None:
             raise PersonFault(told.rstrip())
         return Submission(

@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from slurmk8s.jobfile import values
+from slurmk8s.jobfile.facts import Facts
 from slurmk8s.jobfile.finding import Finding, Spot, problem, shown, warning
 from slurmk8s.jobfile.k8s import is_under
 from slurmk8s.jobfile.options import Given
+from slurmk8s.jobfile.phrase import Malformed, Phrase, phrase
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 _COUNTS = (
@@ -39,16 +41,14 @@ _SURELY_GIGABYTES = 128
 _LONGEST_COMMENT = 1024 - len(" slurmk8s-key=") - 32 - len(" slurmk8s")
 
 _OWNED = {
-    "wrap": ("the job file itself is the script", "Write the command into the body of the file."),
-    "uid": ("a job always runs as the person whose file it is", "Remove it; drop or submit the file as that person."),
-    "gid": ("a job always runs with its owner's group", "Remove it."),
-    "container": ("slurmk8s runs the container", "Write #K8S_IMAGE=… with the image instead."),
-    "container-id": ("slurmk8s runs the container", "Write #K8S_IMAGE=… with the image instead."),
-    "clusters": ("a job goes to the cluster it is handed to", "Remove it."),
-    "cluster": ("a job goes to the cluster it is handed to", "Remove it."),
-    "wait": ("sbatch would wait for the end of the job, and nobody is there to wait", "Remove it."),
-    "test-only": ("with it nothing is submitted", "Remove it; `slurmk8s check` checks without submitting."),
-    **dict.fromkeys(("help", "usage", "version", "autocomplete"), ("with it nothing is submitted", "Remove it.")),
+    "wrap": "owned-option/wrap",
+    "uid": "owned-option/uid",
+    "gid": "owned-option/gid",
+    **dict.fromkeys(("container", "container-id"), "owned-option/container"),
+    **dict.fromkeys(("clusters", "cluster"), "owned-option/cluster"),
+    "wait": "owned-option/wait",
+    "test-only": "owned-option/test-only",
+    **dict.fromkeys(("help", "usage", "version", "autocomplete"), "owned-option/nothing"),
 }
 
 
@@ -88,30 +88,30 @@ def understand(options: list[Given]) -> tuple[Asked, list[Finding]]:
     findings: list[Finding] = []
     for option in given.values():
         if option.name in _OWNED:
-            why, fix = _OWNED[option.name]
-            what = f"--{option.name} does not belong in a job file"
-            findings.append(problem(option.spot, "owned-option", what, f"{why[:1].upper()}{why[1:]}.", fix))
+            findings.append(problem(option.spot, _OWNED[option.name], name=option.name))
         elif option.name in _GRAMMAR:
             grammar, example = _GRAMMAR[option.name]
             try:
                 parsed[option.name] = grammar(option.value)
-            except ValueError as error:
-                findings.append(_bad_value(option, str(error), example))
+            except Malformed as error:
+                findings.append(_bad_value(option, error.reason, example))
     asked = Asked(given, parsed)
     findings += _memory_findings(asked)
     findings += _other_findings(asked)
     return asked, findings
 
 
-def _bad_value(option: Given, reason: str, example: str) -> Finding:
-    fix = f"Write --{option.name}={_better(option, example)}"
-    what = f"--{option.name}={shown(option.value)} is not a value that sbatch takes"
-    why = shown(f"{reason[:1].upper()}{reason[1:]}", 200) + "."
-    return problem(option.value_spot, f"bad-{option.name}", what, why, fix)
+def _bad_value(option: Given, reason: Phrase, example: str) -> Finding:
+    name, value, code = option.name, shown(option.value), f"bad-{option.name}"
+    better = _better(option)
+    if better in (None, option.value):  # as it stands it would be right, were it not too much
+        key = "bad-value/example"
+        return problem(option.value_spot, key, code=code, name=name, value=value, reason=reason, example=example)
+    return problem(option.value_spot, "bad-value", code=code, name=name, value=value, reason=reason, better=better)
 
 
-def _better(option: Given, example: str) -> str:
-    """The value that was probably meant: 8Gi, 8 G, 1.5G, 2h, gpu=N."""
+def _better(option: Given) -> str | None:
+    """The value that was probably meant: 8Gi, 8 G, 1.5G, 2h."""
     text = option.value.strip().lower().replace(" ", "")
     if option.name in _MEMORY:
         number = text.rstrip("kmgtib")
@@ -126,17 +126,12 @@ def _better(option: Given, example: str) -> str:
             number = text.removesuffix(ending)
             if number != text and number.isdecimal() and number.isascii() and len(number) < 5:
                 return form.format(number)
-    return f"{example} or the like."
+    return None
 
 
 def _memory_findings(asked: Asked) -> list[Finding]:
-    findings: list[Finding] = []
     present = [name for name in _MEMORY if name in asked.given]
-    if len(present) > 1:
-        names = " and ".join(f"--{name}" for name in present)
-        spot = asked.given[present[1]].spot
-        why = "sbatch refuses more than one of them."
-        findings.append(problem(spot, "memory-twice", f"{names} are both given", why, "Keep one of them."))
+    findings = [problem(asked.given[name].spot, "memory-twice", first=present[0], second=name) for name in present[1:]]
     for name in present:
         option = asked.given[name]
         amount = asked.number(name)
@@ -144,25 +139,9 @@ def _memory_findings(asked: Asked) -> list[Finding]:
             continue
         text = option.value.strip()
         if text.isdecimal() and 0 < amount < _SURELY_GIGABYTES:
-            findings.append(
-                problem(
-                    option.value_spot,
-                    "memory-unit",
-                    f"--{name}={text} asks for {amount} megabytes",
-                    "Slurm counts a number without a unit in megabytes, and that is surely not meant.",
-                    f"Write --{name}={text}G, or --{name}={text}M if you do mean it.",
-                )
-            )
+            findings.append(problem(option.value_spot, "memory-unit", name=name, written=text, amount=amount))
         elif text[-1:] in "bB":
-            findings.append(
-                warning(
-                    option.value_spot,
-                    "memory-unit",
-                    f"--{name}={text} is taken as {text[:-1]}",
-                    "Slurm's own units are K, M, G and T.",
-                    f"Write --{name}={text[:-1]}.",
-                )
-            )
+            findings.append(warning(option.value_spot, "memory-unit/byte", name=name, written=text, plain=text[:-1]))
     return findings
 
 
@@ -170,16 +149,11 @@ def _other_findings(asked: Asked) -> list[Finding]:
     findings: list[Finding] = []
     time = asked.given.get("time")
     if time is not None and "time" in asked.parsed and asked.number("time") is None and time.value[:1].isdigit():
-        why = "To Slurm a time of zero means no limit."
-        findings.append(
-            warning(time.value_spot, "no-time-limit", "the time limit is zero", why, "Write --time=02:00:00.")
-        )
+        findings.append(warning(time.value_spot, "no-time-limit"))
     partition = asked.given.get("partition")
     if partition is not None and "|" in partition.value:
-        what = f"{shown(partition.value)!r} is a choice, not a partition"
-        why = "The bar in the guide means: one or the other."
-        fix = f"Write --partition={shown(partition.value.partition('|')[0])}"
-        findings.append(problem(partition.value_spot, "bad-partition", what, why, fix))
+        first = shown(partition.value.partition("|")[0])
+        findings.append(problem(partition.value_spot, "bad-partition", partition=shown(partition.value), first=first))
     comment = asked.given.get("comment")
     if comment is not None:
         findings += _comment_findings(comment)
@@ -189,12 +163,9 @@ def _other_findings(asked: Asked) -> list[Finding]:
 def _comment_findings(comment: Given) -> list[Finding]:
     size = len(comment.value.encode(errors="surrogatepass"))
     if size > _LONGEST_COMMENT:
-        what = f"the comment has {size:,} bytes"
-        why = f"Slurm takes 1,024, and slurmk8s needs some of them for its own words: {_LONGEST_COMMENT} are left."
-        return [problem(comment.value_spot, "comment-too-long", what, why, "Shorten it.")]
+        return [problem(comment.value_spot, "comment-too-long", size=size, left=_LONGEST_COMMENT)]
     if any(word == "slurmk8s" or word.startswith("slurmk8s-key=") for word in comment.value.split()):
-        why = "slurmk8s recognises its jobs by this word in the comment."
-        return [problem(comment.value_spot, "reserved-comment", "the comment holds a reserved word", why, "Remove it.")]
+        return [problem(comment.value_spot, "reserved-comment")]
     return []
 
 
@@ -206,50 +177,43 @@ def decomposed(asked: Asked, others: list[tuple[str, Spot]]) -> list[Finding]:
         if name in asked.given
     ]
     return [
-        warning(
-            spot,
-            "decomposed-name",
-            "this name is stored letter by letter (decomposed Unicode, as macOS writes it)",
-            "It looks the same but is another name: a file called so by Windows or Linux is not found.",
-            "Retype it on Linux or Windows, or convert the file with `uconv -x any-nfc`.",
-        )
+        warning(spot, "decomposed-name")
         for text, spot in (*named, *others)
         if not text.isascii() and not unicodedata.is_normalized("NFC", text)
     ]
 
 
-def path_findings(asked: Asked, files: Mapping[str, str], shared: tuple[str, ...]) -> list[Finding]:
+def path_findings(asked: Asked, facts: Facts, shared: tuple[str, ...]) -> list[Finding]:
     """Where a container job's output goes: off the share nobody finds it."""
     findings: list[Finding] = []
+    places = ", ".join(shared)
     for name in ("output", "error"):
         option = asked.given.get(name)
         if option is None or not option.value.startswith("/") or option.value == "/dev/null":
             continue
+        spot = option.value_spot
         if not is_under(option.value, shared):
-            findings.append(
-                warning(
-                    option.value_spot,
-                    "not-shared",
-                    f"--{name}={shown(option.value)} is not on the share",
-                    "It is written on whichever node runs the job; the results have stdout.log and stderr.log anyway.",
-                    f"Write it under {', '.join(shared)}.",
-                )
-            )
+            findings.append(warning(spot, "not-shared/output", name=name, path=shown(option.value), places=places))
             continue
         folder = folder_of(option.value)
-        reason = files.get(folder, "ok") if folder else "ok"
-        if reason != "ok":
-            what = f"the folder {shown(folder)} {reason}"
-            why = "Slurm makes no folders, and a job whose output cannot be opened fails at once."
-            findings.append(
-                problem(option.value_spot, "no-output-folder", what, why, f"Create it: mkdir -p {shown(folder)}")
-            )
+        state = state_of(folder, facts) if folder else None
+        if state is not None:
+            key = "no-output-folder" if state.name == "missing" else "no-output-folder/unusable"
+            findings.append(problem(spot, key, folder=shown(folder), state=state))
     chdir = asked.given.get("chdir")
     if chdir is not None and not is_under(chdir.value, shared):
-        what = f"--chdir={shown(chdir.value)} is not on the share"
-        why = "The container does not have that folder; the job starts in /workspace."
-        findings.append(warning(chdir.value_spot, "not-shared", what, why, f"Use a folder under {', '.join(shared)}."))
+        findings.append(warning(chdir.value_spot, "not-shared/chdir", path=shown(chdir.value), places=places))
     return findings
+
+
+def state_of(path: str, facts: Facts) -> Phrase | None:
+    """Why the submitter cannot use this path; None if they can, or if it is not known."""
+    state = facts.files.get(path, "ok")
+    if state == "ok":
+        return None
+    if state in ("hidden", "unreadable", "unwritable"):
+        return phrase(state, who=facts.submitter or phrase("you"))
+    return phrase(state)
 
 
 def folder_of(path: str) -> str:

@@ -3,6 +3,7 @@
 import re
 
 from slurmk8s.jobfile.finding import Finding, Spot, warning
+from slurmk8s.jobfile.phrase import phrase
 
 _SHELLS = frozenset(("sh", "bash", "dash", "zsh", "ksh", "ash"))
 
@@ -14,15 +15,12 @@ _COMMAND = re.compile(
 _HINT = re.compile(r"\b(?:srun|scontrol|mpirun|mpiexec|sbatch|squeue|scancel|sinfo|sacct|python[23]?)\b")
 
 _ALWAYS = {
-    "srun": "Call the program itself: the body runs in the job's own allocation.",
-    "scontrol": "Use the job's variables, such as $SLURM_JOB_ID and $SLURM_CPUS_PER_TASK.",
-    "mpirun": "Call the program itself, or torchrun --standalone for several GPUs.",
-    "mpiexec": "Call the program itself, or torchrun --standalone for several GPUs.",
-    "sbatch": "Submit follow-up jobs from outside, for example with --dependency=afterok:ID.",
-    "squeue": "Ask from outside the container.",
-    "scancel": "End the job with `exit`; cancel others from outside.",
-    "sinfo": "Ask from outside the container.",
-    "sacct": "Ask from outside the container.",
+    "srun": "instead-of-srun",
+    "scontrol": "instead-of-scontrol",
+    **dict.fromkeys(("mpirun", "mpiexec"), "instead-of-mpirun"),
+    "sbatch": "instead-of-sbatch",
+    "scancel": "instead-of-scancel",
+    **dict.fromkeys(("squeue", "sinfo", "sacct"), "instead-of-asking"),
 }
 
 
@@ -62,11 +60,9 @@ def missing_programs(lines: list[str], first: int, lacks: frozenset[str]) -> lis
                 continue
             spot = Spot(number, match.start(1) + 1, len(name))
             if name in _ALWAYS:
-                why = "The image brings its own programs; Slurm's and the host's are not in the container."
-                found[name] = warning(spot, "missing-program", f"{name} is not in the container", why, _ALWAYS[name])
+                found[name] = warning(spot, "missing-program", name=name, fix=phrase(_ALWAYS[name]))
             else:
-                other = "python3" if name == "python" and "python3" not in lacks else "another image"
-                fix = f"Use {other}." if other != "python3" else "Write python3."
-                what = f"the image has no {name}"
-                found[name] = warning(spot, "missing-program", what, "The command will not be found.", fix)
+                has_python3 = name == "python" and "python3" not in lacks
+                fix = phrase("write-python3" if has_python3 else "another-image")
+                found[name] = warning(spot, "missing-program/image", name=name, fix=fix)
     return list(found.values())

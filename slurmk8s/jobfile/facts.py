@@ -5,6 +5,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+FileState = Literal["ok", "missing", "hidden", "folder", "file", "special", "unreadable", "unwritable"]
+"""What a path is to the submitter: hidden is in a folder they may not enter, file is not the folder it should be."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +74,8 @@ class Facts:
 
     site: Site = Site()
     cluster: ClusterFacts | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
-    """For each path that `paths_of_interest` named: "ok", or why the submitter cannot use it ("does not exist",
-    "is not readable by kim", "is a folder")."""
+    files: Mapping[str, FileState] = field(default_factory=dict)
+    """For each path that `paths_of_interest` named, as far as known."""
     image_programs: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Programs that an image (full reference) is known to lack."""
     submitter: str | None = None

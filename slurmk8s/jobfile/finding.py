@@ -3,6 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from slurmk8s.jobfile.phrase import Value, filled
+from slurmk8s.jobfile.words import FINDINGS, Words
+from slurmk8s.language import Language
+
 Severity = Literal["problem", "warning"]
 
 
@@ -30,19 +34,44 @@ class Finding:
     length: int
     severity: Severity
     code: str
-    what: str
-    why: str
-    fix: str
+    key: str
+    """Its entry in the catalogue of words."""
+    values: tuple[tuple[str, Value], ...] = ()
+
+    def words(self, language: Language) -> Words:
+        """What is told of it in that language."""
+        said = FINDINGS[self.key][language]
+        return Words(*(filled(text, self.values, language) for text in (said.what, said.why, said.fix)))
+
+    @property
+    def what(self) -> str:
+        """What is the matter, in English."""
+        return self.words("en").what
+
+    @property
+    def why(self) -> str:
+        """Why it matters, in English."""
+        return self.words("en").why
+
+    @property
+    def fix(self) -> str:
+        """The way out, in English."""
+        return self.words("en").fix
 
 
-def problem(spot: Spot, code: str, what: str, why: str, fix: str) -> Finding:
-    """A finding that stops the job."""
-    return Finding(spot.line, spot.column, max(spot.length, 1), "problem", code, what, why, fix)
+def problem(spot: Spot, key: str, /, code: str = "", **values: Value) -> Finding:
+    """A finding that stops the job, by its entry in the catalogue; its code where several codes share one entry."""
+    return _finding(spot, "problem", key, code, values)
 
 
-def warning(spot: Spot, code: str, what: str, why: str, fix: str) -> Finding:
+def warning(spot: Spot, key: str, /, code: str = "", **values: Value) -> Finding:
     """A finding that is told while the job goes on."""
-    return Finding(spot.line, spot.column, max(spot.length, 1), "warning", code, what, why, fix)
+    return _finding(spot, "warning", key, code, values)
+
+
+def _finding(spot: Spot, severity: Severity, key: str, code: str, values: dict[str, Value]) -> Finding:
+    code = code or key.partition("/")[0]
+    return Finding(spot.line, spot.column, max(spot.length, 1), severity, code, key, tuple(values.items()))
 
 
 def shown(text: str, limit: int = 60) -> str:

@@ -91,61 +91,31 @@ def parse(lines: list[str]) -> Header:
 
 
 def _too_large(number: int) -> Finding:
-    what = "the directives from here on were not read"
-    why = "There are more than 256 KB of them, or more than a hundred findings; the file may be damaged."
-    return problem(Spot(number, 1, 1), "header-too-large", what, why, "Mend what was found, and check again.")
+    return problem(Spot(number, 1, 1), "header-too-large")
 
 
 def _interpreter(lines: list[str]) -> tuple[str, list[Finding]]:
     first = lines[0]
+    spot = Spot(1, 1, len(first))
     if first.startswith("#!"):
         interpreter = first[2:].strip(_SPACE)
         if interpreter.startswith("/"):
             return interpreter, []
-        return interpreter, [
-            problem(
-                Spot(1, 1, len(first)),
-                "bad-interpreter",
-                f"the #! line names {shown(interpreter)!r}, not a program" if interpreter else "the #! line is empty",
-                "Linux needs the full path of the program that runs the script.",
-                "Write #!/bin/bash (or #!/usr/bin/env python3 and the like).",
-            )
-        ]
+        if not interpreter:
+            return interpreter, [problem(spot, "bad-interpreter/empty")]
+        return interpreter, [problem(spot, "bad-interpreter", interpreter=shown(interpreter))]
     later = next((number for number, line in enumerate(lines[:50], start=1) if line.lstrip().startswith("#!")), None)
-    fix = f"Move line {later} to the very start of the file." if later else "Write #!/bin/bash as the first line."
-    return "", [
-        problem(
-            Spot(1, 1, len(first)),
-            "no-interpreter",
-            "the first line does not start with #!",
-            "sbatch refuses a script that does not name its interpreter.",
-            fix,
-        )
-    ]
+    if later is not None:
+        return "", [problem(spot, "no-interpreter/later", later=later)]
+    return "", [problem(spot, "no-interpreter")]
 
 
 def _marker_findings(line: str, marker: str, number: int) -> list[Finding]:
     if marker == "#SLURM":
-        return [
-            warning(
-                Spot(number, 1, len(marker)),
-                "old-directive",
-                "#SLURM is the old word",
-                "Slurm still takes it, with an error message.",
-                "Write #SBATCH.",
-            )
-        ]
+        return [warning(Spot(number, 1, len(marker)), "old-directive")]
     rest = line[len(marker) :]
     if rest.startswith("-"):
-        return [
-            warning(
-                Spot(number, 1, len(marker) + len(rest.split(maxsplit=1)[0])),
-                "no-space",
-                "there is no space after #SBATCH",
-                "sbatch takes it, other tools that read these lines do not.",
-                f"Write #SBATCH {shown(rest)}",
-            )
-        ]
+        return [warning(Spot(number, 1, len(marker) + len(rest.split(maxsplit=1)[0])), "no-space", rest=shown(rest))]
     return []
 
 
@@ -187,16 +157,7 @@ def _split(chars: list[str], columns: list[int], number: int) -> tuple[list[Word
             places.append(columns[at])
             at += 1
         if quote:
-            spot = Spot(number, columns[opened], 1)
-            return words, [
-                problem(
-                    spot,
-                    "open-quote",
-                    f"the quote {quote} is never closed",
-                    "sbatch refuses the file.",
-                    f"Close it with {quote} on the same line.",
-                )
-            ]
+            return words, [problem(Spot(number, columns[opened], 1), "open-quote", quote=quote)]
         if not text:  # sbatch takes a lone "" for the end of the line
             return words, []
         words.append(Word("".join(text), number, tuple(places)))

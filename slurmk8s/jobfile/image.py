@@ -3,6 +3,9 @@
 import re
 from dataclasses import dataclass
 
+from slurmk8s.jobfile.finding import shown
+from slurmk8s.jobfile.phrase import Malformed, Phrase, malformed, phrase
+
 # (?a): ASCII only; \Z, not $: `$` would let a final newline pass.
 _HOST = re.compile(
     r"(?a)[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*(?::[0-9]+)?\Z"
@@ -32,17 +35,17 @@ class Reference:
 
 
 def parse(text: str) -> Reference:
-    """Take a reference apart; ValueError with the reason, as the end of a sentence, if it is none.
+    """Take a reference apart; Malformed with the reason if it is none.
 
     The first part is a registry only if it looks like a host (a dot, a port, capitals or `localhost`), as docker
     decides it: `team/pytorch` is a path.
     """
     if not text:
-        raise ValueError("it is empty")
+        raise malformed("image-empty")
     if len(text) > _LONGEST:
-        raise ValueError("it is too long")
+        raise malformed("image-too-long")
     if "://" in text:
-        raise ValueError("an image has no https:// in front")
+        raise malformed("image-url")
     rest, at, digest = text.partition("@")
     if at:
         _check_digest(digest)
@@ -51,20 +54,18 @@ def parse(text: str) -> Reference:
     if colon > slash:
         name, tag = rest[:colon], rest[colon + 1 :]
         if not _TAG.match(tag):
-            raise ValueError(
-                f"the tag {tag!r} may hold only letters, digits, '.', '_' and '-'" if tag else "the tag is empty"
-            )
+            raise malformed("tag-characters", tag=shown(tag)) if tag else malformed("tag-empty")
     if len(name) > _LONGEST_NAME:
-        raise ValueError("the name is longer than 255 characters")
+        raise malformed("name-too-long")
     first, has_slash, others = name.partition("/")
     registry, path = (first, others) if has_slash and _is_host(first) else ("", name)
     if registry and not (_HOST.match(registry) or _IPV6.match(registry)):
-        raise ValueError(f"{registry!r} is no host name")
+        raise malformed("no-host-name", registry=shown(registry))
     for part in path.split("/"):
         if not _PART.match(part):
-            raise ValueError(_why_not_a_part(part, name))
+            raise Malformed(_why_not_a_part(part, name))
     if not registry and re.match(r"[a-f0-9]{64}\Z", path):
-        raise ValueError("64 hexadecimal digits are an image's id, not its name")
+        raise malformed("image-id")
     return Reference(registry, path, tag, digest)
 
 
@@ -95,18 +96,18 @@ def _is_host(first: str) -> bool:
 def _check_digest(digest: str) -> None:
     algorithm, _, value = digest.partition(":")
     if algorithm not in _DIGESTS:
-        raise ValueError("what follows @ must be a digest such as sha256:…")
+        raise malformed("no-digest")
     if len(value) != _DIGESTS[algorithm] or not _HEX.match(value):
-        raise ValueError(f"a {algorithm} digest has {_DIGESTS[algorithm]} lower-case hexadecimal digits")
+        raise malformed("digest-length", algorithm=algorithm, digits=_DIGESTS[algorithm])
 
 
-def _why_not_a_part(part: str, name: str) -> str:
+def _why_not_a_part(part: str, name: str) -> Phrase:
     if not part:
-        return "a part of the name is empty" if name else "the name is missing"
+        return phrase("part-empty") if name else phrase("name-missing")
     if part != part.lower():
-        return f"the name {part!r} must be in lower case"
+        return phrase("lower-case", part=shown(part))
     if not part.isascii():
-        return f"the name {part!r} may hold only a-z, 0-9, '.', '_' and '-'"
+        return phrase("name-characters", part=shown(part))
     if any(char.isspace() for char in part):
-        return "there is a space in it"
-    return f"{part!r} may hold only a-z, 0-9 and single '.', '_' or '-' between them"
+        return phrase("space-in-name")
+    return phrase("name-separators", part=shown(part))

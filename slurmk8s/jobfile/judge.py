@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from slurmk8s.jobfile import body, header, k8s, lookalikes, options, text, values
-from slurmk8s.jobfile.asked import Asked, decomposed, folder_of, path_findings, understand
+from slurmk8s.jobfile.asked import Asked, decomposed, folder_of, path_findings, state_of, understand
 from slurmk8s.jobfile.facts import Facts
 from slurmk8s.jobfile.finding import Finding, Spot, problem, shown, warning
 from slurmk8s.jobfile.limits import limit_findings, partition_names
@@ -133,10 +133,8 @@ def _no_image(head: header.Header, names: tuple[str, ...], facts: Facts, is_cont
     if is_container or not head.k8s or unknown:
         return []
     line = head.k8s[0]
-    what = f"#K8S_{line.name} without an image"
-    why = "Without #K8S_IMAGE this is a plain Slurm job, and its partition has no default image."
-    fix = f"Write #K8S_IMAGE={facts.site.registry}/…, or remove the #K8S_ lines."
-    return [problem(Spot(line.spot.line, 1, len(f"#K8S_{line.name}")), "no-image", what, why, fix)]
+    spot = Spot(line.spot.line, 1, len(f"#K8S_{line.name}"))
+    return [problem(spot, "no-image", name=line.name, registry=facts.site.registry)]
 
 
 def _body_findings(
@@ -146,16 +144,12 @@ def _body_findings(
     has_body = body.has_commands(lines, first)
     script_line = next((line for line in head.k8s if line.name == "SCRIPT"), None)
     if not has_body and script_line is None:
-        what = "there is no command in the file"
-        fix = "Write the commands below the directives, or name a script with #K8S_SCRIPT=…"
-        return [warning(Spot(len(lines), 1, max(len(lines[-1]), 1)), "no-body", what, "The job would do nothing.", fix)]
+        return [warning(Spot(len(lines), 1, max(len(lines[-1]), 1)), "no-body")]
     findings: list[Finding] = []
     if script_line is not None and is_container:
         if has_body and not (meaning.script and body.runs_only(lines, first, meaning.script)):
-            what = f"the body is not run, because #K8S_SCRIPT={shown(script_line.value)} is"
-            why = "#K8S_SCRIPT replaces the body."
-            fix = "Remove the body, or remove the #K8S_SCRIPT line and call the script from the body."
-            findings.append(warning(Spot(first, 1, len(lines[first - 1])), "body-not-run", what, why, fix))
+            spot = Spot(first, 1, len(lines[first - 1]))
+            findings.append(warning(spot, "body-not-run", script=shown(script_line.value)))
         return findings
     if body.is_shell(head.interpreter):
         findings += lookalikes.in_body(lines, first)
@@ -167,19 +161,14 @@ def _body_findings(
 
 def _container_findings(asked: Asked, head: header.Header, meaning: k8s.Meaning, facts: Facts) -> list[Finding]:
     shared = k8s.shared_paths(facts.site, meaning.mounts)
-    findings = path_findings(asked, facts.files, shared)
+    findings = path_findings(asked, facts, shared)
     findings += quota_findings(asked, facts.site.other_limits.get(facts.submitter or "", facts.site.limits))
     if head.het is not None:
-        what = "a heterogeneous job (hetjob) cannot run in containers"
-        why = "All nodes of a container job get the same pod."
-        findings.append(problem(head.het, "hetjob", what, why, "Submit the parts as jobs of their own."))
+        findings.append(problem(head.het, "hetjob"))
     least, _ = asked.nodes()
     if least > 1:
-        what = f"a container job runs on one node, and --nodes={asked.value('nodes')} asks for more"
-        why = "Each node would run the body on its own, into the same logs."
-        findings.append(
-            problem(asked.given["nodes"].value_spot, "several-nodes", what, why, "Write --nodes=1, or leave it out.")
-        )
+        nodes = asked.given["nodes"]
+        findings.append(problem(nodes.value_spot, "several-nodes", nodes=nodes.value))
     for line in head.k8s:
         if line.name == "SCRIPT" and meaning.script is not None:
             findings += _script_findings(line, meaning, facts)
@@ -188,29 +177,24 @@ def _container_findings(asked: Asked, head: header.Header, meaning: k8s.Meaning,
         elif line.name == "SHM" and meaning.shm_bytes is not None:
             memory = asked.number("mem")
             if memory and meaning.shm_bytes > memory * 1024 * 1024:
-                what = f"#K8S_SHM={shown(line.value)} is more than the job's memory (--mem={asked.value('mem')})"
-                why = "Shared memory counts as the job's memory: filling it ends the job."
-                findings.append(warning(line.spot, "shm-too-large", what, why, "Raise --mem, or make it smaller."))
+                asked_for = asked.given["mem"].value
+                findings.append(warning(line.spot, "shm-too-large", value=shown(line.value), memory=asked_for))
     return findings
 
 
 def _script_findings(line: k8s.K8sLine, meaning: k8s.Meaning, facts: Facts) -> list[Finding]:
-    reason = facts.files.get(line.value, "ok")
-    if reason != "ok":
-        fix = "Check the spelling (capitals count) and that the file is on the share and readable by you."
-        what = f"{shown(line.value)} {reason}"
-        return [problem(line.spot, "no-script", what, "The job would fail at once.", fix)]
+    state = state_of(line.value, facts)
+    if state is not None:
+        return [problem(line.spot, "no-script", path=shown(line.value), state=state)]
     lacks = facts.image_programs.get(meaning.image or "", frozenset[str]())
     if line.value.endswith(".py") and "python3" in lacks:
-        what = f"{shown(line.value)} needs python3, which the image does not have"
-        return [warning(line.spot, "missing-program", what, "It is run by python3.", "Use an image with python3.")]
+        return [warning(line.spot, "missing-program/script", path=shown(line.value))]
     return []
 
 
 def _workdir_findings(line: k8s.K8sLine, facts: Facts) -> list[Finding]:
-    reason = facts.files.get(line.value.rstrip("/") + "/", "ok")
-    if reason == "ok":
+    state = state_of(line.value.rstrip("/") + "/", facts)
+    if state is None:
         return []
-    tell = warning if reason.startswith("is not writable") else problem
-    what = f"the working folder {shown(line.value)} {reason}"
-    return [tell(line.spot, "no-workdir", what, "The job starts there.", "Create it, or use #K8S_WORKDIR=/workspace.")]
+    tell = warning if state.name == "unwritable" else problem
+    return [tell(line.spot, "no-workdir", path=shown(line.value), state=state)]

@@ -15,6 +15,7 @@ from slurmk8s.jobfile import image as images
 from slurmk8s.jobfile import values
 from slurmk8s.jobfile.facts import Site
 from slurmk8s.jobfile.finding import MOST_FINDINGS, Finding, Spot, problem, shown, warning
+from slurmk8s.jobfile.phrase import Malformed, Phrase, phrase
 
 NAMES = ("IMAGE", "WORKDIR", "SCRIPT", "PRIORITY", "SHM", "MOUNT")
 WORKSPACE = "/workspace"
@@ -73,17 +74,16 @@ def k8s_line(line: str, number: int, columns: Sequence[int] | None = None) -> tu
     if name not in NAMES:
         close = difflib.get_close_matches(name[:60].upper(), NAMES, n=1, cutoff=0.5)
         known = ", ".join(f"#K8S_{each}" for each in NAMES)
-        fix = f"Did you mean #K8S_{close[0]}?" if close else f"The lines are {known}."
-        what = f"there is no line #K8S_{shown(name)}"
-        return None, [problem(name_spot, "unknown-k8s-line", what, "It would be ignored, so it is refused.", fix)]
+        fix = phrase("did-you-mean", name=f"#K8S_{close[0]}") if close else phrase("the-lines-are", names=known)
+        return None, [problem(name_spot, "unknown-k8s-line", name=shown(name), fix=fix)]
     remark = _REMARK.search(value)
     value = (value if remark is None else value[: remark.start()]).rstrip()
     if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
         value, start = value[1:-1], start + 1
-    if not match[2] or not value:
-        what = f"#K8S_{name} has no value" if match[2] or not value else f"there is no = after #K8S_{name}"
-        fix = f"Write #K8S_{name}={shown(value) or '…'}"
-        return None, [problem(name_spot, "missing-value", what, "The value stands behind an equals sign.", fix)]
+    if not value:
+        return None, [problem(name_spot, "missing-value/k8s", name=name)]
+    if not match[2]:
+        return None, [problem(name_spot, "missing-value/k8s-equals", name=name, value=shown(value))]
     spot = Spot(number, columns[start], columns[start + len(value) - 1] - columns[start] + 1)
     return K8sLine(name, value, spot), []
 
@@ -94,10 +94,9 @@ def interpret(lines: Sequence[K8sLine], site: Site, default_image: str | None) -
     first: dict[str, K8sLine] = {}
     for line in lines:
         if line.name in first:
-            what = f"#K8S_{line.name} stands twice (also on line {first[line.name].spot.line})"
-            why = "It is not certain which one is meant."
             if len(findings) < MOST_FINDINGS:
-                findings.append(problem(line.spot, "repeated-k8s-line", what, why, "Remove one of them."))
+                earlier = first[line.name].spot.line
+                findings.append(problem(line.spot, "repeated-k8s-line", name=line.name, line=earlier))
         else:
             first[line.name] = line
     mounts = _mounts(first.get("MOUNT"), site, findings)
@@ -145,8 +144,10 @@ def pod_request(stamp: str, site: Site, partition: str, plain_sbatch_folder: str
 def _raise_first(findings: Sequence[Finding]) -> None:
     for finding in findings:
         if finding.severity == "problem":
-            what = finding.what[:1].upper() + finding.what[1:]
-            raise PersonFault(f"{what}: {finding.why[:1].lower()}{finding.why[1:]}", finding.fix)
+            words = finding.words("en")
+            raise PersonFault(
+                f"{words.what[:1].upper()}{words.what[1:]}: {words.why[:1].lower()}{words.why[1:]}", words.fix
+            )
 
 
 def shared_paths(site: Site, mounts: Sequence[str]) -> tuple[str, ...]:
@@ -160,16 +161,16 @@ def is_under(path: str, roots: Sequence[str]) -> bool:
     return any(path == root or path.startswith(f"{root.rstrip('/')}/") for root in map(posixpath.normpath, roots))
 
 
-def path_fault(path: str) -> str | None:
-    """Why this is not a plain absolute path, as the end of a sentence."""
+def path_fault(path: str) -> Phrase | None:
+    """Why this is not a plain absolute path."""
     if not path.startswith("/"):
-        return "it must be a full path that starts with /"
+        return phrase("path-not-full")
     if ".." in path.split("/"):
-        return "it must not hold .."
+        return phrase("path-with-dots")
     if not path.isprintable():
-        return "it holds characters that cannot be shown"
+        return phrase("path-unprintable")
     if len(path.encode(errors="surrogatepass")) > _LONGEST_PATH:
-        return "it is longer than Linux allows"
+        return phrase("path-too-long")
     return None
 
 
@@ -177,27 +178,20 @@ def _image(line: K8sLine | None, site: Site, default: str | None, findings: list
     try:
         # The site's own choice needs no permission, but a typing error in it must not reach a runtime.
         default = images.qualified(default, site.registry) if default else None
-    except ValueError:
+    except Malformed:
         default = None
     if line is None:
         return default
     try:
         full = images.qualified(line.value, site.registry)
-    except ValueError as error:
-        what = f"{shown(line.value)!r} is not an image"
-        fix = f"Write registry/name:tag, such as {site.registry}/pytorch:2.0-cuda11.8."
-        findings.append(problem(line.spot, "bad-image", what, _sentence(str(error)), fix))
+    except Malformed as error:
+        value = shown(line.value)
+        findings.append(problem(line.spot, "bad-image", value=value, reason=error.reason, registry=site.registry))
         return None
     if full != default and not images.allowed(full, site.allowed_images):
-        places = ", ".join(site.allowed_images) or "nowhere"
+        places = ", ".join(site.allowed_images) or phrase("nowhere")
         findings.append(
-            problem(
-                line.spot,
-                "image-not-allowed",
-                f"{shown(full)} is not from an allowed registry",
-                f"This site runs images from {places} only.",
-                f"Push it to {site.registry} and name it there, or ask the admins.",
-            )
+            problem(line.spot, "image-not-allowed", image=shown(full), places=places, registry=site.registry)
         )
         return None
     return full
@@ -207,20 +201,11 @@ def _workdir(line: K8sLine | None, shared: Sequence[str], findings: list[Finding
     if line is None:
         return None
     if (fault := path_fault(line.value)) is not None:
-        what = f"{shown(line.value)!r} cannot be the working folder"
-        findings.append(problem(line.spot, "bad-path", what, _sentence(fault), "Write #K8S_WORKDIR=/workspace."))
+        findings.append(problem(line.spot, "bad-path/workdir", value=shown(line.value), reason=fault))
         return None
     path = posixpath.normpath(line.value)
     if not is_under(path, (WORKSPACE, *shared)):
-        findings.append(
-            warning(
-                line.spot,
-                "workdir-not-kept",
-                f"{shown(path)} is a folder of the image",
-                "What the job writes there is gone when it ends.",
-                "Use #K8S_WORKDIR=/workspace, or write what must be kept to $SLURMK8S_OUTPUTS.",
-            )
-        )
+        findings.append(warning(line.spot, "workdir-not-kept", path=shown(path)))
     return path
 
 
@@ -228,16 +213,13 @@ def _script(line: K8sLine | None, shared: Sequence[str], findings: list[Finding]
     if line is None:
         return None
     places = ", ".join(shared)
-    fix = f"Put the file under {places} and write its full path."
     if (fault := path_fault(line.value)) is not None:
-        what = f"{shown(line.value)!r} cannot be run"
-        findings.append(problem(line.spot, "bad-path", what, _sentence(fault), fix))
+        value = shown(line.value)
+        findings.append(problem(line.spot, "bad-path/script", value=value, reason=fault, places=places))
         return None
     path = posixpath.normpath(line.value)
     if not is_under(path, shared):
-        what = f"{shown(path)} is not on the share"
-        why = f"The container sees only {places}."
-        findings.append(problem(line.spot, "not-shared", what, why, fix))
+        findings.append(problem(line.spot, "not-shared/script", path=shown(path), places=places))
         return None
     return path
 
@@ -245,7 +227,7 @@ def _script(line: K8sLine | None, shared: Sequence[str], findings: list[Finding]
 def _priority(line: K8sLine | None, site: Site, findings: list[Finding]) -> str | None:
     if line is None or line.value in site.priorities:
         return None if line is None else line.value
-    findings.append(_not_in_list(line, "unknown-priority", "priority", site.priorities))
+    findings.append(_not_in_list(line, "unknown-priority", site.priorities))
     return None
 
 
@@ -257,15 +239,17 @@ def _mounts(line: K8sLine | None, site: Site, findings: list[Finding]) -> tuple[
         if name not in site.mounts:
             at = line.value.find(name)
             spot = Spot(line.spot.line, line.spot.column + at, len(name))
-            findings.append(_not_in_list(K8sLine("MOUNT", name, spot), "unknown-mount", "mount", site.mounts))
+            findings.append(_not_in_list(K8sLine("MOUNT", name, spot), "unknown-mount", site.mounts))
     return tuple(name for name in names if name in site.mounts)
 
 
-def _not_in_list(line: K8sLine, code: str, kind: str, known: Sequence[str]) -> Finding:
+def _not_in_list(line: K8sLine, code: str, known: Sequence[str]) -> Finding:
     close = difflib.get_close_matches(line.value[:60], known, n=1)
-    fix = f"Did you mean {close[0]}?" if close else f"Take one of: {', '.join(known)}." if known else "Remove the line."
-    why = f"The site's configuration names each {kind} that a job may use."
-    return problem(line.spot, code, f"this site has no {kind} {shown(line.value)!r}", why, fix)
+    if close:
+        fix = phrase("did-you-mean", name=close[0])
+    else:
+        fix = phrase("take-one-of", names=", ".join(known)) if known else phrase("remove-the-line")
+    return problem(line.spot, code, value=shown(line.value), fix=fix)
 
 
 def _shm(line: K8sLine | None, findings: list[Finding]) -> int | None:
@@ -273,11 +257,6 @@ def _shm(line: K8sLine | None, findings: list[Finding]) -> int | None:
         return None
     try:
         return values.shm_bytes(line.value)
-    except ValueError as error:
-        what = f"{shown(line.value)!r} is not a size for /dev/shm"
-        findings.append(problem(line.spot, "bad-size", what, _sentence(str(error)), "Write #K8S_SHM=2G or the like."))
+    except Malformed as error:
+        findings.append(problem(line.spot, "bad-size", value=shown(line.value), reason=error.reason))
         return None
-
-
-def _sentence(reason: str) -> str:
-    return shown(reason[:1].upper() + reason[1:], 200) + "."

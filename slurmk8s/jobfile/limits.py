@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 
 from slurmk8s.jobfile.asked import Asked
 from slurmk8s.jobfile.facts import ClusterFacts, PartitionFacts
-from slurmk8s.jobfile.finding import WHOLE_FILE, Finding, Spot, problem, shown, warning
+from slurmk8s.jobfile.finding import WHOLE_FILE, Finding, problem, shown, warning
+from slurmk8s.jobfile.phrase import Phrase, phrase
 
 _DAY = 86400
 
@@ -17,24 +18,27 @@ def limit_findings(asked: Asked, cluster: ClusterFacts) -> list[Finding]:
     findings += wrong
     if not partitions:
         return findings
-    where = f"partition {partitions[0].name}" if len(partitions) == 1 else "any of these partitions"
+    one = len(partitions) == 1
+    where = phrase("in-partition", name=partitions[0].name) if one else phrase("in-any-partition")
     cpus, cpu_option = _cpus_on_a_node(asked)
     memory, memory_option = _memory_on_a_node(asked, cpus)
     gpus, gpu_option = _gpus_on_a_node(asked)
     least_nodes, _ = asked.nodes()
-    for number, option, limit_of, text in (
-        (cpus, cpu_option, lambda part: part.cpus_per_node, "{} CPUs on one node"),
-        (memory, memory_option, lambda part: part.memory_mb_per_node, "{} MB of memory on one node"),
-        (gpus, gpu_option, lambda part: part.gpus_per_node, "{} GPUs on one node"),
-        (asked.number("gpus") or _total(asked, "gpus"), "gpus", _all_gpus, "{} GPUs"),
-        (least_nodes, "nodes", _most_nodes, "{} nodes"),
+    for number, option, limit_of, name in (
+        (cpus, cpu_option, lambda part: part.cpus_per_node, "cpus-on-one-node"),
+        (memory, memory_option, lambda part: part.memory_mb_per_node, "memory-on-one-node"),
+        (gpus, gpu_option, lambda part: part.gpus_per_node, "gpus-on-one-node"),
+        (asked.number("gpus") or _total(asked, "gpus"), "gpus", _all_gpus, "gpus-in-all"),
+        (least_nodes, "nodes", _most_nodes, "nodes-in-all"),
     ):
         most = _most(partitions, limit_of)
         if most is not None and option in asked.given and number > most:
-            what = f"the job asks for {text.format(number)}"
-            why = f"The most that {where} has is {most}, so it would wait for ever."
-            fix = f"Ask for {most} or less, or take another partition." if most else "Take another partition."
-            findings.append(problem(asked.given[option].spot, f"too-many-{_KIND[option]}", what, why, fix))
+            spot, code = asked.given[option].spot, f"too-many-{_KIND[option]}"
+            much = phrase(name, number=number)
+            if most:
+                findings.append(problem(spot, "too-many", code=code, asked=much, where=where, most=most))
+            else:
+                findings.append(problem(spot, "too-many/none", code=code, asked=much, where=where))
     findings += _time_findings(asked, partitions, where)
     findings += _type_findings(asked, partitions, where)
     return findings
@@ -68,33 +72,27 @@ def _partitions(asked: Asked, cluster: ClusterFacts) -> tuple[list[PartitionFact
     wanted = partition_names(asked, cluster)
     option = asked.given.get("partition")
     if not wanted and option is None:
-        what = "the file names no partition, and this cluster has no default"
-        fix = f"Write #SBATCH --partition=… with one of: {names}."
-        return [], [problem(WHOLE_FILE, "no-partition", what, "Slurm refuses the job.", fix)]
+        return [], [problem(WHOLE_FILE, "no-partition", names=names)]
     for name in wanted:
         if name in known or "|" in name:
             continue
         assert option is not None
         close = difflib.get_close_matches(name[:60], known, n=1)
-        fix = f"Did you mean {close[0]}? There are: {names}." if close else f"Take one of: {names}."
-        what = f"there is no partition {shown(name)!r}"
-        findings.append(problem(option.value_spot, "unknown-partition", what, "Slurm refuses the job.", fix))
+        fix = phrase("meant-partition", name=close[0], names=names) if close else phrase("take-one-of", names=names)
+        findings.append(problem(option.value_spot, "unknown-partition", name=shown(name), fix=fix))
     found = [known[name] for name in wanted if name in known]
     if found and option is not None and not any(partition.up for partition in found):
-        what = f"partition {shown(option.value)} is down"
-        why = "The job will wait until an admin turns it on."
-        findings.append(warning(option.value_spot, "partition-down", what, why, "Wait, or take another partition."))
+        findings.append(warning(option.value_spot, "partition-down", name=shown(option.value)))
     return found, findings
 
 
 def _permission_findings(asked: Asked, cluster: ClusterFacts) -> list[Finding]:
     findings = []
-    for name, known in (("account", cluster.accounts), ("qos", cluster.qos)):
+    for name, code, known in (("account", "unknown-account", cluster.accounts), ("qos", "unknown-qos", cluster.qos)):
         option = asked.given.get(name)
         if option is not None and known is not None and option.value not in known:
-            fix = f"Take one of: {', '.join(known)}." if known else "Ask the admins for one."
-            what = f"you may not use the {name} {shown(option.value)!r}"
-            findings.append(problem(option.value_spot, f"unknown-{name}", what, "Slurm refuses the job.", fix))
+            fix = phrase("take-one-of", names=", ".join(known)) if known else phrase("ask-the-admins")
+            findings.append(problem(option.value_spot, code, name=shown(option.value), fix=fix))
     return findings
 
 
@@ -154,7 +152,7 @@ def _gpus_on_a_node(asked: Asked) -> tuple[int, str]:
     return max(*found, (per_task, "gpus-per-task"))
 
 
-def _type_findings(asked: Asked, partitions: Sequence[PartitionFacts], where: str) -> list[Finding]:
+def _type_findings(asked: Asked, partitions: Sequence[PartitionFacts], where: Phrase) -> list[Finding]:
     types = sorted({kind for partition in partitions for kind in partition.gpu_types})
     if not types or not all(partition.gpu_types for partition in partitions):
         return []
@@ -162,14 +160,12 @@ def _type_findings(asked: Asked, partitions: Sequence[PartitionFacts], where: st
     for name in ("gres", "gpus", "gpus-per-node", "gpus-per-task"):
         for gres in asked.gpus(name):
             if gres.kind and gres.kind not in types:
-                what = f"there is no GPU of type {shown(gres.kind)!r} in {where}"
-                spot: Spot = asked.given[name].value_spot
-                fix = f"The types are: {', '.join(types)}."
-                findings.append(problem(spot, "unknown-gpu-type", what, "The job would wait for ever.", fix))
+                spot, kind = asked.given[name].value_spot, shown(gres.kind)
+                findings.append(problem(spot, "unknown-gpu-type", kind=kind, where=where, types=", ".join(types)))
     return findings
 
 
-def _time_findings(asked: Asked, partitions: Sequence[PartitionFacts], where: str) -> list[Finding]:
+def _time_findings(asked: Asked, partitions: Sequence[PartitionFacts], where: Phrase) -> list[Finding]:
     most = _most(partitions, lambda partition: partition.max_seconds)
     option = asked.given.get("time")
     if most is None or option is None or "time" not in asked.parsed:
@@ -177,10 +173,7 @@ def _time_findings(asked: Asked, partitions: Sequence[PartitionFacts], where: st
     wanted = asked.number("time")
     if wanted is not None and wanted <= most:
         return []
-    what = f"--time={shown(option.value)} is longer than {where} allows"
-    why = f"The limit is {slurm_time(most)}, so the job would wait for ever."
-    fix = f"Write --time={slurm_time(most)} or less."
-    return [problem(option.value_spot, "too-long", what, why, fix)]
+    return [problem(option.value_spot, "too-long", value=shown(option.value), where=where, most=slurm_time(most))]
 
 
 def slurm_time(seconds: int) -> str:

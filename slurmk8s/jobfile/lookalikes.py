@@ -3,6 +3,7 @@
 import re
 
 from slurmk8s.jobfile.finding import Finding, Spot, problem, warning
+from slurmk8s.jobfile.phrase import phrase
 
 _SPACES = dict.fromkeys(
     "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " "
@@ -15,24 +16,29 @@ _PLAIN = {**_SPACES, **_INVISIBLE, **_QUOTES, **_DASHES, **_EQUALS}
 _ANY = re.compile("[" + "".join(_PLAIN) + "]")
 
 _NAMES = {
-    "\u00a0": "a non-breaking space",
-    "\u3000": "a full-width space",
-    "\ufeff": "an invisible byte order mark",
-    "\u200b": "an invisible zero-width space",
+    "\u00a0": "non-breaking-space",
+    "\u3000": "full-width-space",
+    "\ufeff": "invisible-mark",
+    "\u200b": "zero-width-space",
 }
 
 
-def _kind(char: str) -> tuple[str, str, str]:
-    """Code, name and remedy."""
+def _in_header(spot: Spot, char: str) -> Finding:
     if char in _SPACES:
-        return "odd-space", _NAMES.get(char, "a typographic space"), "Replace it by a plain space."
+        return problem(spot, "odd-space", name=phrase(_NAMES.get(char, "typographic-space")))
     if char in _INVISIBLE:
-        return "odd-space", _NAMES.get(char, "an invisible character"), "Delete it (retype the word)."
+        return problem(spot, "odd-space/invisible", name=phrase(_NAMES.get(char, "invisible-character")))
     if char in _QUOTES:
-        return "smart-quote", f"the typographic quote {char}", f"Replace it by {_QUOTES[char]}"
-    if char in _DASHES:
-        return "odd-dash", f"the typographic dash {char}", "Replace it by two plain hyphens."
-    return "odd-equals", f"the full-width sign {char}", "Replace it by a plain =."
+        return problem(spot, "smart-quote", char=char, plain=_QUOTES[char])
+    return problem(spot, "odd-dash" if char in _DASHES else "odd-equals", char=char)
+
+
+def _in_body(spot: Spot, char: str) -> Finding:
+    if char in _SPACES:
+        return warning(spot, "odd-space/body", name=phrase(_NAMES.get(char, "typographic-space")))
+    if char in _INVISIBLE:
+        return warning(spot, "odd-space/invisible-in-body", name=phrase(_NAMES.get(char, "invisible-character")))
+    return warning(spot, "smart-quote/body", char=char, plain=_QUOTES[char])
 
 
 def straighten(line: str, start: int, number: int) -> tuple[list[str], list[int], list[Finding]]:
@@ -61,17 +67,8 @@ def straighten(line: str, start: int, number: int) -> tuple[list[str], list[int]
             break
         elif char in _PLAIN and not (char in _DASHES and not before.isspace()):
             plain = _PLAIN[char]
-            code, name, fix = _kind(char)
-            found.setdefault(
-                code,
-                problem(
-                    Spot(number, at + 1, 1),
-                    code,
-                    f"there is {name} in this line",
-                    "It looks right but is another character, which Slurm takes for part of a word.",
-                    fix,
-                ),
-            )
+            finding = _in_header(Spot(number, at + 1, 1), char)
+            found.setdefault(finding.code, finding)
         chars += plain
         columns += [at + 1] * len(plain)
     return chars, columns, list(found.values())
@@ -97,7 +94,6 @@ def in_body(lines: list[str], first: int) -> list[Finding]:
             elif char == "#" and (at == 0 or line[at - 1].isspace()):
                 break
             elif char in _SPACES or char in _INVISIBLE or char in _QUOTES:
-                code, name, fix = _kind(char)
-                why = "The shell takes it for part of a word."
-                found.setdefault(code, warning(Spot(number, at + 1, 1), code, f"there is {name} here", why, fix))
+                finding = _in_body(Spot(number, at + 1, 1), char)
+                found.setdefault(finding.code, finding)
     return list(found.values())

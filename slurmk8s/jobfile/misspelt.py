@@ -14,15 +14,9 @@ _HEREDOC = re.compile(r"(?<!<)<<(?!<)-?\s*['\"\\]?([A-Za-z_][A-Za-z0-9_]*)")
 def misspelt_directive(line: str, number: int) -> list[Finding]:
     """What a comment line before the first command was probably meant to be. `##SBATCH` is switched off on purpose."""
     if (k8s := _K8S.match(line)) is not None:
-        return [
-            problem(
-                Spot(number, 1, k8s.end() - 1),
-                "misspelt-directive",
-                f"{shown(k8s[0].strip(' ='))} is not read",
-                "A line is ours only if it starts with exactly #K8S_ in capitals.",
-                f"Write #K8S_{k8s[1].upper()}= at the start of the line, or ## to switch it off.",
-            )
-        ]
+        written = shown(k8s[0].strip(" ="))
+        spot = Spot(number, 1, k8s.end() - 1)
+        return [problem(spot, "misspelt-directive/k8s", written=written, name=shown(k8s[1].upper()))]
     match = _COMMENT.match(line)
     if match is None or not _OPTION.match(match[4]):
         return []
@@ -30,14 +24,10 @@ def misspelt_directive(line: str, number: int) -> list[Finding]:
     if word.upper() != "SBATCH" and not difflib.get_close_matches(word.upper(), ["SBATCH"], cutoff=0.8):
         return []
     spot = Spot(number, 1, match.end(3))
-    fix = "Write #SBATCH at the start of the line, or ##SBATCH to switch it off."
     written = shown(line[: match.end(3)].strip())
     if word == "sbatch" and gap and not indent:  # may be a note on how to submit this file
-        why = "It is a comment to Slurm; fine if it is a note on how to submit this file."
-        return [warning(spot, "misspelt-directive", f"{written} is not a directive", why, fix)]
-    why = "Slurm ignores the line silently: it must start with exactly #SBATCH in capitals."
-    what = f"{written} is not #SBATCH" if not indent else f"the directive {written} is indented"
-    return [problem(spot, "misspelt-directive", what, why, fix)]
+        return [warning(spot, "misspelt-directive/note", written=written)]
+    return [problem(spot, "misspelt-directive/indented" if indent else "misspelt-directive", written=written)]
 
 
 def misplaced_directives(lines: list[str], first: int, shell: bool) -> list[Finding]:
@@ -54,15 +44,8 @@ def misplaced_directives(lines: list[str], first: int, shell: bool) -> list[Find
             continue
         if line.startswith(("#SBATCH", "#K8S_")):
             tell = problem if shell else warning  # another language's long string may well hold such a line
-            findings.append(
-                tell(
-                    Spot(number, 1, len(line.rstrip())),
-                    "misplaced-directive",
-                    f"this line stands after the first command ({command}, line {first})",
-                    "Slurm reads directives only up to the first command and ignores this one silently.",
-                    f"Move it above line {first}, or write ## to switch it off.",
-                )
-            )
+            spot = Spot(number, 1, len(line.rstrip()))
+            findings.append(tell(spot, "misplaced-directive", command=command, first=first))
         elif shell and "<<" in line and (opening := _HEREDOC.search(line)) is not None:
             heredoc = opening[1]
     return findings

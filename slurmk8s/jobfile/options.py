@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from slurmk8s.jobfile.finding import MOST_FINDINGS, Finding, Spot, problem, shown, warning
 from slurmk8s.jobfile.header import Word
+from slurmk8s.jobfile.phrase import phrase
 
 _REQUIRED = """
 account acctg-freq array autocomplete batch bb bbf begin chdir cluster cluster-constraint clusters comment constraint
@@ -95,8 +96,7 @@ class _Reader:
             if not equals and self.at < len(self.words) and not self.words[self.at].text.startswith("-"):
                 self.next_word(word.line)  # its value
         elif TAKES[name] == "nothing" and equals:
-            what, fix = f"--{name} takes no value", f"Write --{name}."
-            self.findings.append(problem(word.spot(), "unwanted-value", what, "sbatch refuses it.", fix))
+            self.findings.append(problem(word.spot(), "unwanted-value", name=name))
         elif TAKES[name] != "value" or value:
             spot = word.spot(len(written) + 3) if equals else word.spot()
             self.given.append(Given(name, value, word.spot(), spot))
@@ -107,9 +107,8 @@ class _Reader:
         """`-H`, `-c4`, `-c 4`, or several flags in one."""
         stem = word.text[1:].partition("=")[0]
         if len(stem) > 2 and stem in TAKES:
-            what = f"-{stem} has one dash"
-            why = f"sbatch reads it as -{stem[0]} with the value {stem[1:]!r}."
-            self.findings.append(problem(word.spot(), "one-dash", what, why, f"Write -{shown(word.text)}"))
+            letter, rest, written = stem[0], stem[1:], shown(word.text)
+            self.findings.append(problem(word.spot(), "one-dash", stem=stem, letter=letter, rest=rest, written=written))
             return
         for index, letter in enumerate(word.text[1:], start=1):
             name = SHORT.get(letter)
@@ -134,9 +133,7 @@ class _Reader:
             if equals and name in ("comment", "export"):  # `--comment=""` says: none
                 self.given.append(Given(name, "", word.spot(), word.spot()))
                 return
-            what, fix = f"--{name} has no value", f"Write --{name}=… with the value."
-            why = "sbatch would take the next option for it."
-            self.findings.append(problem(word.spot(), "missing-value", what, why, fix))
+            self.findings.append(problem(word.spot(), "missing-value", name=name))
             return
         value, spot = following.text, following.spot()
         if not equals and not value.startswith("="):
@@ -148,9 +145,7 @@ class _Reader:
                 value, spot = third.text, third.spot()
         column = word.spot().column
         whole = Spot(word.line, column, spot.column + spot.length - column)
-        what = f"there is a space around the = of --{name}"
-        why = "sbatch takes the pieces for separate words."
-        self.findings.append(problem(whole, "space-around-equals", what, why, f"Write --{name}={shown(value)}"))
+        self.findings.append(problem(whole, "space-around-equals", name=name, value=shown(value)))
         self.given.append(Given(name, value, word.spot(), spot))
 
 
@@ -166,42 +161,34 @@ def _unknown(written: str, word: Word) -> Finding:
     dashes = "-" if len(written) == 1 else "--"
     several = [name for name in TAKES if name.startswith(written)] if len(written) > 1 else []
     close = difflib.get_close_matches(written[:60].lower().replace("_", "-"), [*TAKES, *_OF_SRUN], n=1, cutoff=0.6)
-    why = "sbatch refuses the file."
+    option = f"{dashes}{shown(written)}"
     if several:
-        fix = "Write it out: " + ", ".join(f"--{name}" for name in several[:4]) + "."
+        fix = phrase("write-it-out", names=", ".join(f"--{name}" for name in several[:4]))
     elif (close and close[0] in _OF_SRUN) or written in _OF_SRUN:
-        fix, why = "Take it out.", "It is an option of srun, not of sbatch."
+        return problem(word.spot(), "unknown-option/srun", option=option)
     elif close:
-        fix = f"Did you mean --{close[0]}?"
+        fix = phrase("did-you-mean", name=f"--{close[0]}")
     else:
-        fix = "See `man sbatch` for the options."
-    what = f"sbatch has no option {dashes}{shown(written)}"
-    return problem(word.spot(), "unknown-option", what, why, fix)
+        fix = phrase("see-man-sbatch")
+    return problem(word.spot(), "unknown-option", option=option, fix=fix)
 
 
 def _stray(word: Word, given: list[Given]) -> Finding:
     name = word.text.partition("=")[0]
     before = given[-1] if given and given[-1].spot.line == word.line else None
     if name in TAKES:
-        fix = f"Write --{shown(word.text)}"
+        fix = phrase("two-dashes", word=shown(word.text))
     elif before is not None and before.value:
-        fix = f'Put quotes around a value with spaces: --{before.name}="{shown(before.value)} {shown(word.text)}"'
+        fix = phrase("quotes-around", name=before.name, value=shown(before.value), word=shown(word.text))
     else:
-        fix = "Options start with two dashes, such as --mem=8G; a remark starts with #."
-    what = f"{shown(word.text)!r} is not an option"
-    return problem(word.spot(), "stray-word", what, "sbatch refuses the file (Invalid directive).", fix)
+        fix = phrase("what-options-are")
+    return problem(word.spot(), "stray-word", word=shown(word.text), fix=fix)
 
 
 def _repeated(given: list[Given]) -> list[Finding]:
     last = {option.name: option for option in given}
     repeated = [
-        warning(
-            option.spot,
-            "repeated-option",
-            f"--{option.name} is given again on line {last[option.name].spot.line}",
-            "Slurm takes the last one.",
-            "Remove this one.",
-        )
+        warning(option.spot, "repeated-option", name=option.name, line=last[option.name].spot.line)
         for option in given
         if last[option.name].value != option.value and option.name != "mail-type"  # these add up
     ]

@@ -6,12 +6,13 @@ One that does not fit only because of the person's other jobs is another matter:
 from slurmk8s.jobfile.asked import Asked
 from slurmk8s.jobfile.facts import Limits
 from slurmk8s.jobfile.finding import Finding, problem
+from slurmk8s.jobfile.phrase import Phrase, phrase
 
 _GPU_OPTIONS = ("gres", "gpus", "gpus-per-node", "gpus-per-task")
 
 
 def exceeds(cpus: int, memory_mb: int, gpus: int, limits: Limits) -> str | None:
-    """One sentence with the numbers if this is more than one person may hold; None if it fits."""
+    """One English sentence with the numbers if this is more than one person may hold; None if it fits."""
     over = [
         (_amount(kind, asked), _amount(kind, most))
         for kind, asked, most in (
@@ -23,7 +24,7 @@ def exceeds(cpus: int, memory_mb: int, gpus: int, limits: Limits) -> str | None:
     ]
     if not over:
         return None
-    asked_for, allowed = (" and ".join(texts) for texts in zip(*over, strict=True))
+    asked_for, allowed = (" and ".join(map(str, amounts)) for amounts in zip(*over, strict=True))
     return f"The job asks for {asked_for}, and one person may hold {allowed} at the same time."
 
 
@@ -41,10 +42,8 @@ def quota_findings(asked: Asked, limits: Limits) -> list[Finding]:
     ):
         if most is None or number <= most or option not in asked.given:
             continue
-        what = f"the job asks for {_amount(kind, number)}"
-        why = f"One person may hold {_amount(kind, most)} at the same time, so it could never start."
-        fix = f"Ask for {_amount(kind, most)} or less, or ask the admins for a larger quota."
-        findings.append(problem(asked.given[option].spot, f"over-quota-{kind.lower()}", what, why, fix))
+        spot, code = asked.given[option].spot, f"over-quota-{kind.lower()}"
+        findings.append(problem(spot, "over-quota", code=code, asked=_amount(kind, number), most=_amount(kind, most)))
     return findings
 
 
@@ -56,10 +55,13 @@ def amounts(asked: Asked) -> tuple[int, int, int]:
     return cpus, _memory(asked, cpus, gpus)[0], gpus
 
 
-def _amount(kind: str, number: int) -> str:
+def _amount(kind: str, number: int) -> Phrase:
     if kind == "memory":
-        return f"{number // 1024}G of memory" if number and number % 1024 == 0 else f"{number}M of memory"
-    return f"{number} {kind}{'' if number == 1 else 's'}"
+        whole = number and number % 1024 == 0
+        return phrase("memory", amount=f"{number // 1024}G" if whole else f"{number}M")
+    if number == 1:
+        return phrase("one-cpu" if kind == "CPU" else "one-gpu")
+    return phrase("cpus" if kind == "CPU" else "gpus", number=number)
 
 
 def _tasks(asked: Asked) -> tuple[int, list[str]]:

@@ -4,29 +4,35 @@ import unicodedata
 from collections.abc import Sequence
 
 from slurmk8s.jobfile.finding import Finding
+from slurmk8s.language import Language
 
 _RED, _YELLOW, _BOLD, _CYAN, _OFF = "\033[1;31m", "\033[1;33m", "\033[1m", "\033[36m", "\033[0m"
 # A line may be a megabyte long: only what surrounds the caret is shown.
 _WIDEST = 110
+_LABELS = {
+    "en": {"problem": "problem", "warning": "warning", "why": "why", "fix": "fix"},
+    "ko": {"problem": "문제", "warning": "경고", "why": "이유", "fix": "해결"},
+}
 
 
-def render(name: str, text: str, findings: Sequence[Finding], colour: bool) -> str:
+def render(name: str, text: str, findings: Sequence[Finding], language: Language, *, colour: bool) -> str:
     """All findings of one file. `text` is `Checked.text`: what line numbers refer to."""
     lines = text.split("\n")
-    return "\n".join(_one(name, lines, finding, colour) for finding in findings)
+    return "\n".join(_one(name, lines, finding, language, colour) for finding in findings)
 
 
-def _one(name: str, lines: list[str], finding: Finding, colour: bool) -> str:
+def _one(name: str, lines: list[str], finding: Finding, language: Language, colour: bool) -> str:
+    label, words = _LABELS[language], finding.words(language)
     bold, cyan, off = (_BOLD, _CYAN, _OFF) if colour else ("", "", "")
     mark = (_RED if finding.severity == "problem" else _YELLOW) if colour else ""
     place = f"{printable(name)}:{finding.line}:{finding.column}" if finding.line else printable(name)
-    parts = [f"{bold}{place}:{off} {mark}{finding.severity}:{off} {bold}{finding.what}{off} [{finding.code}]"]
+    parts = [f"{bold}{place}:{off} {mark}{label[finding.severity]}:{off} {bold}{words.what}{off} [{finding.code}]"]
     if 0 < finding.line <= len(lines):
         source, caret = _caret(lines[finding.line - 1], finding.column, finding.length)
         parts.append(f"    {source}")
         parts.append(f"    {mark}{caret}{off}")
-    parts.append(f"  {cyan}why:{off} {finding.why}")
-    parts.append(f"  {cyan}fix:{off} {finding.fix}")
+    parts.append(f"  {cyan}{label['why']}:{off} {words.why}")
+    parts.append(f"  {cyan}{label['fix']}:{off} {words.fix}")
     return "\n".join(parts) + "\n"
 
 

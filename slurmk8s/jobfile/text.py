@@ -4,26 +4,25 @@ import codecs
 from dataclasses import dataclass
 
 from slurmk8s.jobfile.finding import WHOLE_FILE, Finding, Spot, problem, warning
+from slurmk8s.jobfile.phrase import phrase
 
 # slurmctld refuses longer scripts unless SchedulerParameters=max_script_size says otherwise.
 LARGEST_SCRIPT = 4 * 1024 * 1024
 
-_SAVE_AS_UTF8 = "Save it as UTF-8 (Notepad: Save as, Encoding: UTF-8)."
-
-# The first bytes of what people drop by mistake, and what it is.
+# The first bytes of what people drop by mistake, and what it is to the catalogue of words.
 _NOT_TEXT = {
-    b"\x7fELF": "a Linux program",
-    b"MZ": "a Windows program",
-    b"PK\x03\x04": "a zip archive or an office document",
-    b"\x1f\x8b": "a gzip archive",
-    b"BZh": "a bzip2 archive",
-    b"\xfd7zXZ": "an xz archive",
-    b"(\xb5/\xfd": "a zstd archive",
-    b"%PDF": "a PDF document",
-    b"\x89PNG": "a picture",
-    b"\xff\xd8\xff": "a picture",
-    b"\xd0\xcf\x11\xe0": "an old office document",
-    b"{\\rtf": "a rich-text document",
+    b"\x7fELF": "linux-program",
+    b"MZ": "windows-program",
+    b"PK\x03\x04": "zip",
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"(\xb5/\xfd": "zstd",
+    b"%PDF": "pdf",
+    b"\x89PNG": "picture",
+    b"\xff\xd8\xff": "picture",
+    b"\xd0\xcf\x11\xe0": "office",
+    b"{\\rtf": "rich-text",
 }
 
 
@@ -44,15 +43,7 @@ def read(data: bytes) -> Text:
     findings = []
     if data.startswith(codecs.BOM_UTF8):
         data = data[len(codecs.BOM_UTF8) :]
-        findings.append(
-            warning(
-                WHOLE_FILE,
-                "byte-order-mark",
-                "the file starts with a byte order mark, which was removed",
-                "Windows editors write it, and sbatch then does not see the #! line.",
-                "Nothing to do for a drop; for sbatch save it as UTF-8 without BOM.",
-            )
-        )
+        findings.append(warning(WHOLE_FILE, "byte-order-mark"))
     data, repaired = _unix_line_ends(data)
     findings += repaired
     try:
@@ -68,53 +59,24 @@ def read(data: bytes) -> Text:
 def _refusal(data: bytes) -> Finding | None:
     """The one problem that makes reading on senseless."""
     if len(data) > LARGEST_SCRIPT:
-        return problem(
-            WHOLE_FILE,
-            "too-large",
-            f"the file has {len(data):,} bytes",
-            "Slurm takes scripts of at most 4 MB.",
-            "Put data and programs into files of their own on the NAS and call them from the job.",
-        )
+        return problem(WHOLE_FILE, "too-large", size=len(data))
     if not data.strip():
         return _empty()
     if _looks_like_utf16(data):
-        return problem(
-            WHOLE_FILE,
-            "utf-16",
-            "the file is saved as UTF-16 (Notepad calls it Unicode)",
-            "Slurm and the shell read bytes, and half of these are zero.",
-            _SAVE_AS_UTF8,
-        )
+        return problem(WHOLE_FILE, "utf-16")
     for start, kind in _NOT_TEXT.items():
         if data.startswith(start):
-            return problem(
-                WHOLE_FILE,
-                "not-text",
-                f"the file is {kind}, not a script",
-                "A job file is plain text whose first line starts with #!.",
-                "Submit a script that calls it, saved as plain text.",
-            )
+            return problem(WHOLE_FILE, "not-text", kind=phrase(kind))
     if b"\0" in data:
         at = data.index(b"\0")
         line_start = data.rfind(b"\n", 0, at) + 1
-        return problem(
-            Spot(data.count(b"\n", 0, at) + 1, len(data[line_start:at].decode(errors="replace")) + 1, 1),
-            "nul-byte",
-            "the file holds a NUL byte",
-            "Slurm refuses scripts with NUL bytes; the file is binary or was damaged by a copy.",
-            "Copy it again, or submit a script that calls this file.",
-        )
+        column = len(data[line_start:at].decode(errors="replace")) + 1
+        return problem(Spot(data.count(b"\n", 0, at) + 1, column, 1), "nul-byte")
     return None
 
 
 def _empty() -> Finding:
-    return problem(
-        WHOLE_FILE,
-        "empty",
-        "the file is empty",
-        "There is nothing to run; a copy may have been cut off.",
-        "Copy it again, and start it with #!/bin/bash.",
-    )
+    return problem(WHOLE_FILE, "empty")
 
 
 def _looks_like_utf16(data: bytes) -> bool:
@@ -135,15 +97,7 @@ def _unix_line_ends(data: bytes) -> tuple[bytes, list[Finding]]:
         data = data.replace(b"\r", b"\n")
     else:
         return data, []
-    return data, [
-        warning(
-            Spot(line, 1, 1),
-            "dos-line-ends",
-            f"{count} line(s) ended with a carriage return, which was removed",
-            "Windows editors write it; sbatch refuses such files and the shell takes it for part of the last word.",
-            "Nothing to do for a drop; for sbatch run `dos2unix` on the file.",
-        )
-    ]
+    return data, [warning(Spot(line, 1, 1), "dos-line-ends", count=count)]
 
 
 def _undecodable(data: bytes, start: int) -> Finding:
@@ -153,7 +107,5 @@ def _undecodable(data: bytes, start: int) -> Finding:
     try:
         data.decode("cp949")
     except UnicodeDecodeError:
-        guess = "The bytes there belong to no character; the file may be binary or in another encoding."
-    else:
-        guess = "It looks like EUC-KR (CP949), which Korean Windows writes."
-    return problem(Spot(line, column, 1), "not-utf-8", "the text is not UTF-8", guess, _SAVE_AS_UTF8)
+        return problem(Spot(line, column, 1), "not-utf-8")
+    return problem(Spot(line, column, 1), "not-utf-8/korean")

@@ -1,10 +1,13 @@
 """The values that options take, by the grammar of sbatch (Slurm's parse_time.c, proc_args.c and gres.c).
 
-Each function turns a text into a number or raises ValueError with a reason that ends a sentence.
+Each function turns a text into a number or raises Malformed with the reason.
 """
 
 import re
 from dataclasses import dataclass
+
+from slurmk8s.jobfile.finding import shown
+from slurmk8s.jobfile.phrase import malformed
 
 _INT_MAX = 2**31 - 1
 # Far above any machine; beyond it Slurm's own arithmetic overflows silently.
@@ -29,9 +32,7 @@ def seconds(text: str) -> int | None:
         return None
     match = _TIME.match(text)
     if match is None or (match[1] is not None and match[2] == "" and match[4] is not None):
-        raise ValueError(
-            "Slurm writes times as minutes, minutes:seconds, hours:minutes:seconds or days-hours:minutes:seconds"
-        )
+        raise malformed("time-format")
     days, hours, plain, first, second = match.groups()
     if days is not None:
         total = int(days) * 86400 + int(hours or 0) * 3600 + int(first or 0) * 60 + int(second or 0)
@@ -40,7 +41,7 @@ def seconds(text: str) -> int | None:
     else:
         total = int(plain) * 60 + int(first or 0)
     if total > _INT_MAX:
-        raise ValueError("it is more seconds than Slurm can count")
+        raise malformed("time-too-long")
     return total or None
 
 
@@ -48,11 +49,11 @@ def megabytes(text: str) -> int:
     """An amount of memory, rounded up to Slurm's megabytes (1024 × 1024 bytes)."""
     match = _MEMORY.match(text)
     if match is None or (match[3] and not match[2]):
-        raise ValueError("Slurm writes memory as a whole number with K, M, G or T behind it")
+        raise malformed("memory-format")
     number, unit = int(match[1]), match[2].lower()
     amount = -(-number // 1024) if unit == "k" else number * _MEGABYTES[unit]
     if amount > _MOST_MEGABYTES:
-        raise ValueError("no machine has that much memory")
+        raise malformed("memory-too-large")
     return amount
 
 
@@ -60,12 +61,12 @@ def shm_bytes(text: str) -> int:
     """Size of /dev/shm in bytes. This one is ours, so it needs a unit, and Kubernetes' `2Gi` is fine too."""
     match = _SHM.match(text)
     if match is None:
-        raise ValueError("it needs a whole number with K, M, G or T behind it")
+        raise malformed("size-format")
     amount = int(match[1]) << 10 * ("KMGT".index(match[2].upper()) + 1)
     if amount == 0:
-        raise ValueError("zero is no size")
+        raise malformed("size-zero")
     if amount > _MOST_MEGABYTES * 1024 * 1024:
-        raise ValueError("no machine has that much memory")
+        raise malformed("memory-too-large")
     return amount
 
 
@@ -73,10 +74,10 @@ def count(text: str) -> int:
     """A positive whole number."""
     match = _COUNT.match(text)
     if match is None:
-        raise ValueError("it needs a whole number")
+        raise malformed("not-whole")
     number = int(match[1])
     if not 1 <= number <= _INT_MAX:
-        raise ValueError("the number is out of range")
+        raise malformed("out-of-range")
     return number
 
 
@@ -86,13 +87,13 @@ def nodes(text: str) -> tuple[int, int | None]:
     if match is None:
         if re.match(r"(?a)[\d,:-]+\Z", text) and ("," in text or ":" in text):  # since 23.11; sbatch judges it
             return 1, None
-        raise ValueError("it needs a number of nodes, or a range such as 2-4")
+        raise malformed("nodes-format")
     least = _scaled(match[1], match[2], match[3])
     most = least if match[4] is None else _scaled(match[4], match[5], match[6])
     if not 1 <= least <= _INT_MAX or not 1 <= most <= _INT_MAX:
-        raise ValueError("the number is out of range")
+        raise malformed("out-of-range")
     if most < least:
-        raise ValueError("the most is less than the least")
+        raise malformed("nodes-backwards")
     return least, most
 
 
@@ -125,20 +126,20 @@ def _gres(part: str) -> Gres:
     pieces = re.split("[:=]", part)
     name, kind, number = pieces[0], "", 1
     if not all(pieces) or len(pieces) > 3:
-        raise ValueError("it must be name:count or name:type:count, such as gpu:1 or gpu:a100:2")
+        raise malformed("gres-format")
     if len(pieces) == 3 or (len(pieces) == 2 and _GRES_COUNT.match(pieces[1])):
         match = _GRES_COUNT.match(pieces[-1])
         if match is None:
-            raise ValueError(f"{pieces[-1]!r} is not a number")
+            raise malformed("gres-no-number", text=shown(pieces[-1]))
         number = int(match[1]) * 1024 ** " kmgtp".index(match[2].lower() or " ")
         if number > 2**63:
-            raise ValueError("the number is out of range")
+            raise malformed("out-of-range")
     if len(pieces) == 3 or (len(pieces) == 2 and not _GRES_COUNT.match(pieces[1])):
         kind = pieces[1]
         if kind in ("N", "X", "n", "x"):
-            raise ValueError(f"{kind} stands for a number")
+            raise malformed("gres-placeholder", text=kind)
         if not re.match(r"(?a)[\w.+-]+\Z", kind) or kind.startswith("-"):
-            raise ValueError(f"{kind!r} is neither a number nor a type")
+            raise malformed("gres-neither", text=shown(kind))
     return Gres(name, kind, number)
 
 
@@ -148,11 +149,11 @@ def array(text: str) -> None:
     for part in parts:
         match = _ARRAY_PART.match(part)
         if match is None:
-            raise ValueError("it must be numbers and ranges, such as 1-10 or 0-99:10%4")
+            raise malformed("array-format")
         if match[2] is not None and int(match[2]) < int(match[1]):
-            raise ValueError("a range must go upwards")
+            raise malformed("array-backwards")
         if match[3] is not None and int(match[3]) == 0:
-            raise ValueError("the step must not be zero")
+            raise malformed("array-no-step")
 
 
 def array_tasks(text: str) -> int:
@@ -170,6 +171,6 @@ def signal(text: str) -> None:
     """A warning signal: [B:]USR1[@seconds]."""
     match = _SIGNAL.match(text)
     if match is None:
-        raise ValueError("it must be a signal and seconds, such as USR1@60 or B:TERM@120")
+        raise malformed("signal-format")
     if match[2] is not None and int(match[2]) > 0xFFFF:
-        raise ValueError("the time before the end must be at most 65535 seconds")
+        raise malformed("signal-too-early")

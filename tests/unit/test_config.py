@@ -81,6 +81,13 @@ def test_the_nas_can_be_mounted_elsewhere_in_pods() -> None:
     assert settings.mounts["nas"].target == Path("/nas")
 
 
+def test_people_may_read_another_language_than_the_site() -> None:
+    intake = config.parse({"intake": {"language": "ko", "languages": {"smith": "en"}}}, "test").intake
+    assert [intake.language_of(user) for user in ("smith", "kim", None)] == ["en", "ko", "ko"]
+    with pytest.raises(SetupError, match=r"intake\.languages\.smith: .*'en' or 'ko'"):
+        config.parse({"intake": {"languages": {"smith": "fr"}}}, "test")
+
+
 def test_a_configuration_is_frozen() -> None:
     settings = config.parse({}, "config.toml")
     with pytest.raises(ValidationError, match="frozen"):

@@ -11,7 +11,7 @@ from sample_jobs import GUIDE_6_2, job
 
 from slurmk8s.config import parse
 from slurmk8s.jobfile import Facts, check
-from slurmk8s.site import file_facts, probe, site_of
+from slurmk8s.site import file_facts, probe, pwd_name, site_of
 from slurmk8s.slurm.client import Identity
 
 ROOT = Path(__file__).parents[3]
@@ -65,6 +65,29 @@ def test_json_for_programs() -> None:
     assert set(finding) == {"line", "column", "length", "severity", "code", "what", "why", "fix"}
 
 
+def test_the_person_s_language(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    me = pwd_name(os.geteuid())
+    config.write_text(f'[intake.languages]\n"{me}" = "ko"\n')
+    done = run("--offline", "-", stdin=job("#SBATCH --mem=8"), SLURMK8S_CONFIG=str(config))
+    assert done.stdout.decode().endswith("\n\n-: 문제 1건\n")
+    assert "-:3:15: 문제: --mem=8: 메모리를 8메가바이트만" in done.stdout.decode()
+    fine = run("--offline", "-", stdin=GUIDE_6_2.encode(), SLURMK8S_CONFIG=str(config))
+    assert fine.stdout.decode() == "-: 이상 없음 (컨테이너 작업, 이미지 nas-hub.local:5407/alpine:latest)\n"
+    other = run("--offline", "--language=en", "-", stdin=job("#SBATCH --mem=8"), SLURMK8S_CONFIG=str(config))
+    assert other.stdout.endswith(b"-: 1 problem\n")
+
+
+def test_json_speaks_the_language_and_keeps_the_codes() -> None:
+    data = job("#SBATCH --mem=8")
+    english, korean = (
+        json.loads(run("--offline", "--json", f"--language={language}", "-", stdin=data).stdout)[0]["findings"][0]
+        for language in ("en", "ko")
+    )
+    assert {name for name in english if english[name] != korean[name]} == {"what", "why", "fix"}
+    assert korean["fix"].startswith("--mem=8G 라고 쓰세요.")
+
+
 def test_without_slurm_the_text_is_judged_and_one_line_says_so(tmp_path: Path) -> None:
     (tmp_path / "scontrol").write_text(
         "#!/bin/sh\necho 'Unable to contact slurm controller (connect failure)' >&2\nexit 1\n"
@@ -96,19 +119,13 @@ def test_paths_are_probed_as_the_person(tmp_path: Path) -> None:
     (tmp_path / "closed" / "a").write_text("x")
     paths = [str(secret), f"{tmp_path}/gone", f"{tmp_path}/", str(tmp_path), f"{secret}/", f"{tmp_path}/closed/a"]
     mine = probe(paths)
-    assert [mine[path] for path in paths] == ["ok", "does not exist", "ok", "is a folder", "is not a folder", "ok"]
+    assert [mine[path] for path in paths] == ["ok", "missing", "ok", "folder", "file", "ok"]
     theirs = probe(paths, Identity("nobody", 65534, 65534, (), "/"))
     if os.geteuid() != 0:
         assert theirs == {}  # nobody else can be asked for: not known, rather than judged by our own eyes
     else:
-        assert [theirs[path] for path in paths] == [
-            "is not readable by nobody",
-            "does not exist",
-            "is not writable by nobody",
-            "is a folder",
-            "is not a folder",
-            "lies in a folder that nobody may not enter",
-        ]
+        expected = ["unreadable", "missing", "unwritable", "folder", "file", "hidden"]
+        assert [theirs[path] for path in paths] == expected
 
 
 def test_a_share_that_is_not_here_tells_nothing(tmp_path: Path) -> None:
@@ -117,7 +134,7 @@ def test_a_share_that_is_not_here_tells_nothing(tmp_path: Path) -> None:
     here = parse({"nas": {"root": str(tmp_path / "nas"), "require_mountpoint": False}}, "test")
     unmounted = parse({"nas": {"root": str(tmp_path / "nas")}}, "test")
     assert file_facts(data, unmounted) == {}
-    assert set(file_facts(data, here).values()) == {"does not exist"}
+    assert set(file_facts(data, here).values()) == {"missing"}
     found = check(data, Facts(site=site_of(here), files=file_facts(data, here))).findings
     assert {finding.code for finding in found} == {"no-script", "no-output-folder", "body-not-run"}
 

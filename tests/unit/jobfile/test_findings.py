@@ -4,6 +4,7 @@ import pytest
 from sample_jobs import GUIDE_3_2_1, GUIDE_6_2, job
 
 from slurmk8s.jobfile import ClusterFacts, Facts, Finding, PartitionFacts, Site, check
+from slurmk8s.jobfile.facts import FileState
 
 CLUSTER = ClusterFacts(
     partitions={
@@ -103,7 +104,7 @@ HEADER = [
     ("#SBATCH --mem=8Gi", "bad-mem", "problem", (3, 15, 3), "--mem=8G"),
     ("#SBATCH --mem=1.5G", "bad-mem", "problem", (3, 15, 4), "--mem=1536M"),
     ("#SBATCH --mem=XG", "bad-mem", "problem", (3, 15, 2), "--mem=8G"),
-    ("#SBATCH --mem=99999999T", "bad-mem", "problem", (3, 15, 9), "--mem="),
+    ("#SBATCH --mem=99999999T", "bad-mem", "problem", (3, 15, 9), "--mem=8G or"),
     ("#SBATCH --mem=1G --mem-per-cpu=1G", "memory-twice", "problem", (3, 18, 16), "Keep one"),
     ("#SBATCH --time=2h", "bad-time", "problem", (3, 16, 2), "--time=2:00:00"),
     ("#SBATCH --time=HH:MM:SS", "bad-time", "problem", (3, 16, 8), "--time=02:00:00"),
@@ -215,21 +216,41 @@ def test_k8s_lines_without_an_image_are_refused() -> None:
     assert (finding.line, finding.column, finding.length) == (2, 1, 8)
 
 
+THE_FILES = {"no-script": "/mnt/nas/a.py", "no-workdir": "/mnt/nas/w/", "no-output-folder": "/mnt/nas/w/"}
+
+
+def with_file(line: str) -> bytes:
+    return f"#!/bin/sh\n#K8S_IMAGE=alpine\n{line}\n".encode()
+
+
 FILES = [
-    ("#K8S_SCRIPT=/mnt/nas/a.py", {"/mnt/nas/a.py": "does not exist"}, "no-script", "problem"),
-    ("#K8S_SCRIPT=/mnt/nas/a.py", {"/mnt/nas/a.py": "is not readable by kim"}, "no-script", "problem"),
-    ("#K8S_WORKDIR=/mnt/nas/w", {"/mnt/nas/w/": "does not exist"}, "no-workdir", "problem"),
-    ("#K8S_WORKDIR=/mnt/nas/w", {"/mnt/nas/w/": "is not writable by kim"}, "no-workdir", "warning"),
-    ("#SBATCH -o /mnt/nas/logs/%j", {"/mnt/nas/logs/": "does not exist"}, "no-output-folder", "problem"),
-]
+    ("#K8S_SCRIPT=/mnt/nas/a.py", "missing", "no-script", "problem", "/mnt/nas/a.py does not exist"),
+    ("#K8S_SCRIPT=/mnt/nas/a.py", "unreadable", "no-script", "problem", "/mnt/nas/a.py is not readable by kim"),
+    ("#K8S_SCRIPT=/mnt/nas/a.py", "folder", "no-script", "problem", "/mnt/nas/a.py is a folder"),
+    ("#K8S_SCRIPT=/mnt/nas/a.py", "special", "no-script", "problem", "/mnt/nas/a.py is not a regular file"),
+    ("#K8S_SCRIPT=/mnt/nas/a.py", "hidden", "no-script", "problem",
+     "/mnt/nas/a.py lies in a folder that kim may not enter"),
+    ("#K8S_WORKDIR=/mnt/nas/w", "missing", "no-workdir", "problem", "the working folder /mnt/nas/w does not exist"),
+    ("#K8S_WORKDIR=/mnt/nas/w", "unwritable", "no-workdir", "warning",
+     "the working folder /mnt/nas/w is not writable by kim"),
+    ("#SBATCH -o /mnt/nas/w/%j", "missing", "no-output-folder", "problem", "the folder /mnt/nas/w/ does not exist"),
+    ("#SBATCH -o /mnt/nas/w/%j", "file", "no-output-folder", "problem", "the folder /mnt/nas/w/ is not a folder"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "files", "code", "severity"), FILES)
-def test_files_as_the_submitter_sees_them(line: str, files: dict[str, str], code: str, severity: str) -> None:
-    data = f"#!/bin/sh\n#K8S_IMAGE=alpine\n{line}\n".encode()
-    finding = the_finding(data, code, Facts(files=files))
-    assert finding.severity == severity
-    assert next(iter(files.values())) in finding.what
+@pytest.mark.parametrize(("line", "state", "code", "severity", "what"), FILES)
+def test_files_as_the_submitter_sees_them(line: str, state: FileState, code: str, severity: str, what: str) -> None:
+    finding = the_finding(with_file(line), code, Facts(files={THE_FILES[code]: state}, submitter="kim"))
+    assert (finding.severity, finding.what) == (severity, what)
+
+
+def test_only_a_folder_that_is_not_there_is_to_be_made() -> None:
+    data = with_file("#SBATCH -o /mnt/nas/w/%j")
+    missing = the_finding(data, "no-output-folder", Facts(files={"/mnt/nas/w/": "missing"}))
+    assert missing.fix == "Create it: mkdir -p /mnt/nas/w/"
+    closed = the_finding(data, "no-output-folder", Facts(files={"/mnt/nas/w/": "unwritable"}))
+    assert closed.what == "the folder /mnt/nas/w/ is not writable by you"
+    assert "mkdir" not in closed.fix
 
 
 CLUSTER_CASES = [
@@ -324,6 +345,14 @@ def test_python_is_missed_only_where_the_image_is_known_to_lack_it() -> None:
     facts = Facts(image_programs={"nas-hub.local:5407/alpine": frozenset({"python"})})
     finding = the_finding(job(body="python train.py"), "missing-program", facts)
     assert finding.fix == "Write python3."
+
+
+def test_each_amount_of_memory_beside_the_first_is_told() -> None:
+    findings = check(job("#SBATCH --mem=1G --mem-per-cpu=1G --mem-per-gpu=1G"), Facts()).findings
+    assert [finding.what for finding in findings] == [
+        "--mem and --mem-per-cpu are both given",
+        "--mem and --mem-per-gpu are both given",
+    ]
 
 
 def test_the_body_beside_k8s_script_is_not_run() -> None:

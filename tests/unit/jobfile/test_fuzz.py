@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 from sample_jobs import GUIDE_3_2_1, GUIDE_6_2
 
 from slurmk8s.jobfile import ClusterFacts, Facts, PartitionFacts, Site, check, paths_of_interest, render
+from slurmk8s.language import Language
+
+LANGUAGES: tuple[Language, ...] = ("en", "ko")
 
 KNOWING = Facts(
     site=Site(partition_images={"gpu": "x"}, mount_targets={"nas": "/mnt/nas"}),
@@ -42,10 +45,11 @@ def everything(data: bytes) -> None:
                 assert finding.line <= len(lines)
                 if checked.text:
                     assert finding.column <= len(lines[finding.line - 1]) + 1
-        plain = render("job.sh", checked.text, checked.findings, colour=False)
-        assert "\x1b" not in plain
-        plain.encode()
-        render("job.sh", checked.text, checked.findings, colour=True)
+        for language in LANGUAGES:
+            plain = render("job.sh", checked.text, checked.findings, language, colour=False)
+            assert "\x1b" not in plain
+            plain.encode()
+            render("job.sh", checked.text, checked.findings, language, colour=True)
     assert all(path.startswith("/") for path in paths_of_interest(data))
 
 

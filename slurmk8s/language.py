@@ -1,0 +1,5 @@
+"""The languages in which people are answered."""
+
+from typing import Literal
+
+Language = Literal["en", "ko"]
