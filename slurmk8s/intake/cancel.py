@@ -5,7 +5,8 @@ import os
 from slurmk8s.errors import PersonFault
 from slurmk8s.intake.journal import Answer
 from slurmk8s.intake.steps import Reached
-from slurmk8s.intake.texts import Language, Refused, cancelled
+from slurmk8s.intake.texts import Refused, cancelled
+from slurmk8s.language import Language
 from slurmk8s.slurm.client import Identity, Slurm
 from slurmk8s.slurm.records import FINISHED
 

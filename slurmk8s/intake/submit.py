@@ -15,6 +15,7 @@ from slurmk8s.errors import PersonFault, SlurmUnreachable
 from slurmk8s.intake import journal, texts
 from slurmk8s.intake.journal import Answer, Submission
 from slurmk8s.intake.steps import Reached
+from slurmk8s.language import Language
 from slurmk8s.slurm.client import Identity, Slurm
 
 
@@ -61,7 +62,7 @@ class Keyed:
             return self._known[uid].get(key, [])
 
 
-def submit_once(slurm: Slurm, keyed: Keyed, attempt: Attempt, language: texts.Language, reached: Reached) -> Answer:
+def submit_once(slurm: Slurm, keyed: Keyed, attempt: Attempt, language: Language, reached: Reached) -> Answer:
     """The recorded answer of this claim."""
     submission, folder, first = attempt.submission, attempt.folder, attempt.first
     uid, key = attempt.uid, attempt.key

@@ -1,12 +1,10 @@
 """What people read: receipts, notes and the guide in `submit/`, in English and Korean. Pure."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 from slurmk8s.config import Intake
-from slurmk8s.errors import ClusterFault, PersonFault, SlurmFull
-
-Language = Literal["en", "ko"]
+from slurmk8s.errors import ClusterFault, PersonFault, SlurmFull, SlurmUnreachable
+from slurmk8s.language import Language
 
 
 @dataclass(frozen=True)
@@ -111,6 +109,11 @@ Reference: {key}
 시각:      {when}
 참조 번호: {key}
 """,
+}
+
+_CAUSES = {
+    "slurm": {"en": "{words}", "ko": "Slurm이 응답하지 않습니다. 시스템 메시지: {words}"},
+    "other": {"en": "{words}", "ko": "공동으로 쓰는 시스템에 문제가 있습니다. 시스템 메시지: {words}"},
 }
 
 _README = {
@@ -289,6 +292,21 @@ def reason(language: Language, fault: PersonFault) -> str:
     return fault.text(language) if isinstance(fault, Refused) else str(fault)
 
 
+def cause(language: Language, fault: ClusterFault) -> str:
+    """What a drop waits for as the person reads it; what the system has said stays in its words."""
+    if isinstance(fault, SlurmFull):
+        return fault.sentence if language == "en" else _full(fault)
+    kind = "slurm" if isinstance(fault, SlurmUnreachable) else "other"
+    return _CAUSES[kind][language].format(words=fault.sentence)
+
+
+def _full(fault: SlurmFull) -> str:
+    """In Korean. Slurm's own name of a limit stays, for whoever asks the admin."""
+    most = "" if fault.most is None else f"({fault.most})"
+    name = "" if fault.limit in ("rate", "closed") else f" [{fault.limit}]"
+    return _FULL[fault.limit].format(user=fault.user, most=most) + name
+
+
 def job(language: Language, told: Told, job_id: int, where: str, remarks: str, *, held: bool) -> str:
     """The receipt of a submitted job."""
     return _JOB[language].format(
@@ -321,15 +339,6 @@ def cancelled(language: Language, job: str) -> str:
 def done(language: Language, told: Told, text: str) -> str:
     """The receipt of a request that was no job."""
     return _DONE[language].format(text=text, file=told.file, user=told.user, when=told.when, key=told.key)
-
-
-def why_waiting(language: Language, fault: ClusterFault) -> str:
-    """The reason in a note of waiting; in Korean Slurm's own name of a limit stays, for whoever asks the admin."""
-    if language == "en" or not isinstance(fault, SlurmFull):
-        return fault.sentence
-    most = "" if fault.most is None else f"({fault.most})"
-    name = "" if fault.limit in ("rate", "closed") else f" [{fault.limit}]"
-    return _FULL[fault.limit].format(user=fault.user, most=most) + name
 
 
 def readme(language: Language, intake: Intake, registry: str, results: str) -> str:

@@ -25,6 +25,7 @@ from slurmk8s.intake.journal import Answer, Submission
 from slurmk8s.intake.receipts import Delivery
 from slurmk8s.intake.steps import Reached
 from slurmk8s.intake.submit import Attempt, Keyed, cancel_others, settle_answer, submit_once
+from slurmk8s.language import Language
 from slurmk8s.slurm.client import Identity, Slurm
 
 Judge = Callable[[bytes, str, str, Identity | None], Submission]
@@ -130,7 +131,7 @@ class Desk:
             if case.objection is not None:
                 raise case.objection
             if (wanted := self._to_cancel(case)) is not None:
-                answer = cancel.cancel(self.slurm, wanted, case.identity, self._language, self.reached)
+                answer = cancel.cancel(self.slurm, wanted, case.identity, self._language(case), self.reached)
                 answer = settle_answer(case.folder, answer)
                 self.reached("answer recorded")
                 return answer
@@ -138,7 +139,7 @@ class Desk:
             case.submission = Submission.from_bytes(kept) if kept else self._judged(case)
         except PersonFault as fault:
             why = fault.code if isinstance(fault, texts.Refused) else "check"
-            answer = settle_answer(case.folder, journal.refused(texts.reason(self._language, fault), why))
+            answer = settle_answer(case.folder, journal.refused(texts.reason(self._language(case), fault), why))
             self.reached("answer recorded")
             return answer
         first = not kept and journal.record(case.folder, journal.SUBMISSION, case.submission.to_bytes())
@@ -148,7 +149,7 @@ class Desk:
         attempt = Attempt(case.folder, case.claim.key, case.submission, case.identity, first)
         user = case.identity.name if case.identity else None
         with self.full.kept(user):
-            return submit_once(self.slurm, self.keyed, attempt, self._language, self.reached)
+            return submit_once(self.slurm, self.keyed, attempt, self._language(case), self.reached)
 
     def _to_cancel(self, case: Case) -> str | None:
         return None if self._is_job_file(case.name) else job_to_cancel(case.name)
@@ -210,27 +211,28 @@ class Desk:
         return untold
 
     def _deliver(self, to: Delivery, case: Case, answer: Answer) -> None:
-        told = self._told(case)
+        told, language = self._told(case), self._language(case)
         if answer.kind == "job":
             assert answer.job_id is not None
             logger.info(f"Submitted {told.file} of {told.user} ({told.key}): job {answer.job_id}")
             sent = case.submission or Submission.from_bytes(journal.read(to.inside, journal.SUBMISSION) or b"")
             where = sent.where.replace("%j", str(answer.job_id))
-            text = texts.job(self._language, told, answer.job_id, where, answer.text, held=not sent.release)
+            text = texts.job(language, told, answer.job_id, where, answer.text, held=not sent.release)
             receipts.deliver_job(to, answer.job_id, sent.script, text)
         elif answer.kind == "cancelled":
             logger.info(f"Cancelled job {answer.job_id} for {told.user} ({told.key})")
-            receipts.deliver_text(to, texts.done(self._language, told, answer.text))
+            receipts.deliver_text(to, texts.done(language, told, answer.text))
         else:
             logger.info(f"Refused {told.file} of {told.user} ({told.key}): {answer.text.splitlines()[0]}")
-            receipts.deliver_refusal(to, texts.refused(self._language, told, answer.text))
+            receipts.deliver_refusal(to, texts.refused(language, told, answer.text))
 
     def _tell_waiting(self, folders: Folders, case: Case, fault: ClusterFault) -> None:
         """Tell the person, once, that the drop waits. That it cannot be told must not hide why."""
         if not case.name or journal.WAITING in case.facts:
             return
         try:
-            text = texts.waiting(self._language, self._told(case), texts.why_waiting(self._language, fault))
+            told, language = self._told(case), self._language(case)
+            text = texts.waiting(language, told, texts.cause(language, fault))
             receipts.tell_waiting(self._delivery(folders, case), text)
         except OSError as error:
             logger.warning(f"Nobody could be told that claim {case.claim.key} waits: {error}.")
@@ -248,9 +250,10 @@ class Desk:
             self._trouble(claim, error)
             return False
 
-    @property
-    def _language(self) -> texts.Language:
-        return self.config.intake.language
+    def _language(self, case: Case) -> Language:
+        """The one that the drop's person reads."""
+        user = case.identity.name if case.identity else accounts.name_of(case.status.st_uid) if case.status else None
+        return self.config.intake.language_of(user)
 
     def _delivery(self, folders: Folders, case: Case) -> Delivery:
         nobodys = case.identity is None and case.objection is not None

@@ -61,6 +61,8 @@ scan_seconds = 0.1
 idle_scan_seconds = 0.3
 identity = "{self.settings.get("identity", "owner")}"
 language = "{self.settings.get("language", "en")}"
+[intake.languages]
+{self.settings.get("languages", "")}
 [slurm]
 conf = "{self.slurm.conf}"
 command_seconds = 20

@@ -62,7 +62,17 @@ def test_receipts_come_in_korean_where_the_site_says_so(ready: Intake, name: str
     ready.settings["language"] = "ko"
     ready.drop(name)
     ready.drop("x.csv")
+    ready.drop("bad.sh", b"#!/bin/sh\n#SBATCH --mem=8\n:\n")
+    ready.drop("bobs.sh", b"#!/bin/sh\n#SBATCH --mem=8\n:\n", user=BOB)
+    ready.settings["languages"] = f'{BOB} = "en"'
     assert ready.once().returncode == 0
+    korean, english = (
+        (ready.jobs / "failed" / f"{file}.error.txt").read_bytes().decode("utf-8-sig") for file in ("bad.sh", "bobs.sh")
+    )
+    assert "제출되지 않았습니다" in korean
+    assert "문제: --mem=8: 메모리를 8메가바이트만 요청하고 있습니다 [memory-unit]" in korean
+    assert "Not submitted" in english
+    assert "problem: --mem=8 asks for 8 megabytes [memory-unit]" in english
     (receipt,) = (ready.jobs / "processed").glob("*.receipt.txt")
     assert "제출되었습니다" in receipt.read_bytes().decode("utf-8-sig")
     assert "제출되지 않았습니다" in (ready.jobs / "failed" / "x.csv.error.txt").read_bytes().decode("utf-8-sig")

@@ -8,12 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmk8s.config import Intake, Nas
+from slurmk8s.errors import ClusterFault, SlurmUnreachable
 from slurmk8s.intake import claim as claims
 from slurmk8s.intake import naming, receipts, texts
 from slurmk8s.intake.drop import Drop
 from slurmk8s.intake.folders import Folders
 from slurmk8s.intake.receipts import Delivery
 from slurmk8s.intake.steps import nothing_happens
+from slurmk8s.language import Language
 
 
 class Crash(BaseException):
@@ -169,7 +171,7 @@ def test_a_long_name_keeps_its_ending_and_whole_characters() -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "ko"])
-def test_every_text_says_who_what_and_the_reference(language: texts.Language) -> None:
+def test_every_text_says_who_what_and_the_reference(language: Language) -> None:
     told = texts.Told("{odd} name.sh", "kim", "0123456789abcdef", "2026-11-16 10:42:00")
     for text in (
         texts.job(language, told, 7, "/mnt/nas/results/7", "a {remark}", held=True),
@@ -184,3 +186,11 @@ def test_every_text_says_who_what_and_the_reference(language: texts.Language) ->
     for words in ("*.sh, *.job", "hub:5407", "/r/", "cancel-1234", "41"):
         assert words in guide
     assert "{" not in texts.readme(language, Intake(keep_receipts_days=0), "hub:5407", "/r")
+
+
+def test_a_waiting_note_says_in_the_persons_language_what_it_waits_for() -> None:
+    silent = SlurmUnreachable("sbatch gave no answer within 60 seconds.", "Look at slurmctld's log.")
+    assert texts.cause("en", silent) == "sbatch gave no answer within 60 seconds."
+    assert texts.cause("ko", silent).startswith("Slurm이 응답하지 않습니다.")
+    assert texts.cause("ko", silent).endswith("sbatch gave no answer within 60 seconds.")
+    assert "Slurm" not in texts.cause("ko", ClusterFault("The NAS is not mounted."))

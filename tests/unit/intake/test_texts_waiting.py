@@ -11,18 +11,18 @@ LIMITS = [*full.SUBMIT_LIMITS, "MaxJobCount", "rate", "closed"]
 
 @pytest.mark.parametrize("limit", LIMITS)
 def test_every_limit_has_its_sentence_in_korean(limit: str) -> None:
-    told = texts.why_waiting("ko", SlurmFull("full", limit=limit, user="kim", most=10))
+    told = texts.cause("ko", SlurmFull("full", limit=limit, user="kim", most=10))
     assert any("가" <= letter <= "힣" for letter in told)
     assert "{" not in told
     assert ("10" in told) == (limit not in ("rate", "closed"))
 
 
 def test_a_number_that_is_not_known_leaves_no_gap() -> None:
-    told = texts.why_waiting("ko", SlurmFull("full", limit="AssocMaxSubmitJobLimit", user="kim"))
+    told = texts.cause("ko", SlurmFull("full", limit="AssocMaxSubmitJobLimit", user="kim"))
     assert "작업 수에 도달" in told
     assert "kim" in told
 
 
 def test_in_english_the_fault_speaks_for_itself() -> None:
-    assert texts.why_waiting("en", SlurmFull("No room.", limit="MaxJobCount")) == "No room."
-    assert texts.why_waiting("ko", SlurmUnreachable("No answer.")) == "No answer."
+    assert texts.cause("en", SlurmFull("No room.", limit="MaxJobCount")) == "No room."
+    assert texts.cause("ko", SlurmUnreachable("No answer.")).endswith("No answer.")
