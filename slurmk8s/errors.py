@@ -35,6 +35,10 @@ class SlurmUnreachable(ClusterFault):
     """Slurm did not answer, so what it knows is unknown: neither "gone" nor "failed"."""
 
 
+class NoAnswer(SlurmUnreachable):
+    """Slurm's program itself did not come to its end: it was killed, or stopped, or waited for too long."""
+
+
 class SlurmFull(ClusterFault):
     """Slurm answers and takes no more jobs now; it will when others have ended. The file waits, nobody is refused.
 

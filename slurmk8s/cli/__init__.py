@@ -16,6 +16,7 @@ from slurmk8s.errors import SlurmK8sError
 COMMANDS = {
     "check": ("slurmk8s.cli.check", "check"),
     "watch": ("slurmk8s.cli.watch", "watch"),
+    "intake": ("slurmk8s.cli.intake", "intake"),
     "agent": ("slurmk8s.cli.agent", "agent"),
     "why": ("slurmk8s.cli.why", "why"),
     "results": ("slurmk8s.cli.results", "results"),

@@ -11,16 +11,24 @@ SECONDS = 30.0
 """Between two tries; then the person's drops go in the order they came, as far as they get."""
 
 
+class Unanswered(ClusterFault):
+    """A person's sbatch gave no answer while Slurm answers others: that person may have stopped or killed it."""
+
+    def __init__(self, fault: ClusterFault, user: str) -> None:
+        super().__init__(fault.sentence, fault.hint)
+        self.user = user
+
+
 def is_personal(fault: ClusterFault) -> bool:
     """Whether only one person's drops wait for it."""
-    return isinstance(fault, SlurmFull) and fault.user is not None
+    return isinstance(fault, (SlurmFull, Unanswered)) and fault.user is not None
 
 
 @dataclass
 class Full:
     """By login name: what they wait for, and until when nothing is tried (monotonic)."""
 
-    _waits: dict[str, tuple[SlurmFull, float]] = field(default_factory=dict)
+    _waits: dict[str, tuple[SlurmFull | Unanswered, float]] = field(default_factory=dict)
 
     @contextlib.contextmanager
     def kept(self, user: str | None) -> Iterator[None]:
@@ -31,12 +39,12 @@ class Full:
             del self._waits[user]
         try:
             yield
-        except SlurmFull as fault:
+        except (SlurmFull, Unanswered) as fault:
             if fault.user is not None:
                 self._waits[fault.user] = (fault, time.monotonic() + SECONDS)
             raise
 
     def until(self, fault: ClusterFault) -> float:
         """When to try again: the same moment for all drops of the person, so that they keep their order."""
-        known = self._waits.get(fault.user or "") if isinstance(fault, SlurmFull) else None
+        known = self._waits.get(fault.user or "") if isinstance(fault, (SlurmFull, Unanswered)) else None
         return known[1] if known else time.monotonic() + SECONDS

@@ -13,14 +13,14 @@ from typing import Literal
 from loguru import logger
 
 from slurmk8s.config import Config
-from slurmk8s.errors import ClusterFault, PersonFault
+from slurmk8s.errors import ClusterFault, NoAnswer, PersonFault
 from slurmk8s.intake import accounts, cancel, journal, naming, receipts, scan, texts
 from slurmk8s.intake import claim as claims
 from slurmk8s.intake.case import Case, opened
 from slurmk8s.intake.claim import Claim
 from slurmk8s.intake.drop import Arrived, job_to_cancel
 from slurmk8s.intake.folders import Folders
-from slurmk8s.intake.full import Full
+from slurmk8s.intake.full import Full, Unanswered
 from slurmk8s.intake.journal import Answer, Submission
 from slurmk8s.intake.receipts import Delivery
 from slurmk8s.intake.steps import Reached
@@ -149,7 +149,13 @@ class Desk:
         attempt = Attempt(case.folder, case.claim.key, case.submission, case.identity, first)
         user = case.identity.name if case.identity else None
         with self.full.kept(user):
-            return submit_once(self.slurm, self.keyed, attempt, self._language(case), self.reached)
+            try:
+                return submit_once(self.slurm, self.keyed, attempt, self._language(case), self.reached)
+            except NoAnswer as fault:
+                # People can stop or kill what runs as them. That must not look as if nobody could submit.
+                if user is not None and self.slurm.answers():
+                    raise Unanswered(fault, user) from None
+                raise
 
     def _to_cancel(self, case: Case) -> str | None:
         return None if self._is_job_file(case.name) else job_to_cancel(case.name)

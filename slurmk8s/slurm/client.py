@@ -68,6 +68,9 @@ class Job:
 class Slurm(Protocol):
     """Every method raises SlurmUnreachable when there is no answer, PersonFault with Slurm's own words on refusal."""
 
+    def answers(self) -> bool:
+        """Whether slurmctld answers us at all."""
+
     def submit(self, script: bytes, options: Sequence[str], identity: Identity | None) -> int:
         """Run sbatch with the script on stdin and the options, as that person; the job's id.
 

@@ -30,6 +30,13 @@ class SlurmCommands:
     def __init__(self, config: SlurmConfig, execute: Callable[[Order, bytes], Done] = execute) -> None:
         self.programs = Programs(config, execute)
 
+    def answers(self) -> bool:
+        """Whether slurmctld answers us at all."""
+        try:
+            return " is UP" in self.programs.ask("scontrol", "ping")
+        except (SlurmUnreachable, PersonFault):
+            return False
+
     def submit(self, script: bytes, options: Sequence[str], identity: Identity | None) -> int:
         """Run sbatch with the script on stdin and the options, as that person; the job's id."""
         arguments = ["sbatch", "--parsable", *options]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from slurmk8s.config import Slurm as SlurmConfig
-from slurmk8s.errors import PersonFault, SlurmUnreachable
+from slurmk8s.errors import NoAnswer, PersonFault, SlurmUnreachable
 from slurmk8s.slurm.client import Identity
 from slurmk8s.slurm.execute import Done, Order, execute
 
@@ -108,12 +108,12 @@ class Programs:
         if done.trouble:
             raise SlurmUnreachable(f"{done.trouble}.", "Check [slurm] bin_folder.")
         if done.status is None:
-            raise SlurmUnreachable(
+            raise NoAnswer(
                 f"{arguments[0]} gave no answer within {self.config.command_seconds:g} seconds.",
                 "Look at slurmctld's log; `scontrol ping` says whether it answers.",
             )
         if done.status < 0:
-            raise SlurmUnreachable(f"{arguments[0]} was killed by signal {-done.status} before it answered.")
+            raise NoAnswer(f"{arguments[0]} was killed by signal {-done.status} before it answered.")
         ended = subprocess.CompletedProcess([program, *arguments[1:]], done.status, done.stdout, done.stderr)
         if done.status > 0 and outcome_unknown(ended):
             raise SlurmUnreachable(

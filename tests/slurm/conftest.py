@@ -341,3 +341,17 @@ def ready(intake: Intake) -> Intake:
 def name() -> str:
     """A file name, and so a job name, that no other test uses."""
     return f"{uuid.uuid4().hex[:12]}.sh"
+
+
+@pytest.fixture
+def behind(intake: Intake) -> Iterator[Path]:
+    """The NAS is a mount that is written from behind: no event ever comes, as with another NFS client's writes."""
+    back = intake.folder / "back"
+    back.mkdir()
+    intake.results(back)
+    subprocess.run(["rm", "-rf", str(intake.nas / "results")], check=True)
+    subprocess.run(["bindfs", str(back), str(intake.nas)], check=True)
+    intake.mounted = True
+    assert intake.once().returncode == 0
+    yield back
+    subprocess.run(["umount", "-l", str(intake.nas)], check=False, capture_output=True)

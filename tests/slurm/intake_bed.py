@@ -23,6 +23,8 @@ class Intake:
         self.folder = folder
         self.nas = folder / "nas"
         self.settings: dict[str, object] = {}
+        self.variables: dict[str, str] = {}
+        """Of the watcher's environment."""
         self.mounted = False
         self.started: list[WatchProcess] = []
         folder.chmod(0o755)
@@ -61,17 +63,20 @@ scan_seconds = 0.1
 idle_scan_seconds = 0.3
 identity = "{self.settings.get("identity", "owner")}"
 language = "{self.settings.get("language", "en")}"
+broken_copy_seconds = {self.settings.get("broken_copy_seconds", 300)}
 [intake.languages]
 {self.settings.get("languages", "")}
 [slurm]
 conf = "{self.slurm.conf}"
 command_seconds = 20
 {f'bin_folder = "{self.settings["bin_folder"]}"' if "bin_folder" in self.settings else ""}
+{self.settings.get("more", "")}
 """,
             encoding="utf-8",
         )
         package = Path(slurmk8s.__file__).parents[1]
-        return os.environ | {"SLURMK8S_CONFIG": str(config), "PYTHONPATH": str(package)} | (more or {})
+        own = {"SLURMK8S_CONFIG": str(config), "PYTHONPATH": str(package)}
+        return os.environ | own | self.variables | (more or {})
 
     def once(self, crash_after: str | None = None, **options: Any) -> "subprocess.CompletedProcess[bytes]":
         """`slurmk8s watch --once`."""
@@ -112,19 +117,10 @@ command_seconds = 20
 
     def submit_as(self, user: str, name: str, *options: str) -> int:
         """A held job of that person's, by sbatch."""
-        entry = pwd.getpwnam(user)
         command = ["sbatch", "--parsable", "--hold", f"--job-name={name}", "--output=/dev/null", *options]
         environment = {"PATH": os.environ["PATH"], "SLURM_CONF": str(self.slurm.conf)}
         done = subprocess.run(
-            command,
-            input=GOOD,
-            env=environment,
-            cwd="/",
-            check=True,
-            capture_output=True,
-            user=entry.pw_uid,
-            group=entry.pw_gid,
-            extra_groups=[],
+            command, input=GOOD, env=environment, cwd="/", check=True, capture_output=True, **person_options(user)
         )
         return int(done.stdout)
 
@@ -139,5 +135,10 @@ command_seconds = 20
 
 def as_person(user: str, command: list[Any], data: bytes = b"") -> None:
     """Do what a person would do."""
+    subprocess.run(command, input=data, check=True, **person_options(user))
+
+
+def person_options(user: str) -> dict[str, Any]:
+    """For `subprocess`: to be that person."""
     entry = pwd.getpwnam(user)
-    subprocess.run(command, input=data, check=True, user=entry.pw_uid, group=entry.pw_gid, extra_groups=[])
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}

@@ -6,7 +6,7 @@ import re
 import signal
 import subprocess
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -234,20 +234,6 @@ def test_a_watcher_that_is_killed_again_and_again_loses_and_doubles_nothing(
     assert ready.once().returncode == 0
     assert [len(ready.job_ids(each)) for each in names] == [1] * len(names)
     assert len(ready.names("processed")) == 2 * len(names)
-
-
-@pytest.fixture
-def behind(intake: Intake) -> Iterator[Path]:
-    """The NAS is a mount that is written from behind: no event ever comes, as with another NFS client's writes."""
-    back = intake.folder / "back"
-    back.mkdir()
-    intake.results(back)
-    subprocess.run(["rm", "-rf", str(intake.nas / "results")], check=True)
-    subprocess.run(["bindfs", str(back), str(intake.nas)], check=True)
-    intake.mounted = True
-    assert intake.once().returncode == 0
-    yield back
-    subprocess.run(["umount", "-l", str(intake.nas)], check=False, capture_output=True)
 
 
 def test_a_drop_that_causes_no_event_is_seen(
