@@ -18,6 +18,16 @@ class SlurmK8sError(Exception):
     def __str__(self) -> str:
         return f"{self.sentence} {self.hint}".rstrip()
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """So that one process can hand it to another, whatever a kind of error is made from."""
+        return _made_again, (type(self), self.args, self.__dict__)
+
+
+def _made_again(kind: "type[SlurmK8sError]", args: tuple[object, ...], state: dict[str, object]) -> "SlurmK8sError":
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
+
 
 class PersonFault(SlurmK8sError):
     """The job or the file is wrong: it ends with this sentence, and the node is untouched."""

@@ -1,43 +1,67 @@
-"""Many claims side by side: threads, since what takes the time is sbatch and the disk.
+"""Many drops side by side: a few processes, each of which works on a batch from beginning to end.
 
 A few drops go one after the other, so that jobs get their numbers in the order of arrival. A burst goes several
-abreast, begun in that order, as many as slurmctld keeps up with.
+abreast, begun in that order, as many as slurmctld keeps up with. Processes, not threads: most of the work is many
+small steps on files, and threads of Python would wait for each other at each of them.
 """
 
-import contextlib
-import queue
+import multiprocessing
+import os
+import signal
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from typing import TYPE_CHECKING
 
-from slurmk8s.errors import ClusterFault
-from slurmk8s.intake.case import Case
+from loguru import logger
+
+from slurmk8s.errors import ClusterFault, SlurmK8sError
+from slurmk8s.intake import folders
 from slurmk8s.intake.claim import Claim
-from slurmk8s.intake.drop import Arrived
-from slurmk8s.intake.folders import Folders
 from slurmk8s.intake.full import is_personal
-from slurmk8s.intake.work import Desk, Fate
+from slurmk8s.intake.work import Desk, Fate, Item
 from slurmk8s.slurm.clerks import Clerks
 
-MOST_THREADS = 65
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkProcess
+
 IN_A_ROW = 8
 """So many drops for each further one that is worked on at the same time."""
-TOGETHER = 32
-"""Jobs released by one program."""
-SECONDS_TOGETHER = 0.3
-"""No job waits longer than that for others to be released with."""
+BATCH = 32
+"""At most so many go to one process at once: their jobs are released by one program."""
 SECONDS_OF_SILENCE = 1.0
 """The longest time without a sign of life to the service manager."""
+SECONDS_ON_DUTY = 2.0
+"""A process without work lets its clerks go after that long."""
+
+# Forked, so that they cost no start; they use none of the locks that a thread of ours may hold meanwhile.
+_processes = multiprocessing.get_context("fork")
 
 
-Item = Claim | Arrived
+@dataclass(frozen=True)
+class Batch:
+    """An order to a process."""
+
+    items: tuple[Item, ...]
+    waiting_for: ClusterFault | None
+    full: dict[str, ClusterFault]
+    """People of whom Slurm takes no more jobs now, and its words."""
+
+
+@dataclass
+class Hand:
+    """One process, and its end of the line to it."""
+
+    process: "ForkProcess"
+    line: "Connection[Batch, list[Fate]]"
+    batch: Batch | None = None
 
 
 @dataclass
 class Crew:
-    """The threads, and how many of them slurmctld can stand."""
+    """The processes, and how many of them slurmctld can stand."""
 
     desk: Desk
     clerks: Clerks
@@ -47,111 +71,124 @@ class Crew:
     """Told at least once a second while there is work."""
     fault: ClusterFault | None = None
     """What stopped the last round, if Slurm did."""
+    lost: bool = False
+    """Whether a process was killed in that round: nobody knows how far its claims are."""
     _limit: int = field(init=False)
-    _pool: ThreadPoolExecutor = field(init=False)
+    _hands: list[Hand] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._limit = self.most
-        # Threads are made as they are needed. Telling needs one more, while all others submit.
-        self._pool = ThreadPoolExecutor(MOST_THREADS, thread_name_prefix="intake")
 
     def close(self) -> None:
-        """The threads end."""
-        self._pool.shutdown()
+        """The processes end: they read the end of the line."""
+        for hand in self._hands:
+            hand.line.close()
+            hand.process.join()
+        self._hands = []
 
-    def work(self, folders: Folders, todo: deque[Item], waiting_for: ClusterFault | None = None) -> list[Fate]:
+    def use(self, desk: Desk, most: int) -> None:
+        """Go on with another configuration, by processes that have it."""
+        self.close()
+        self.desk, self.most = desk, most
+        self._limit = most
+
+    def work(self, todo: deque[Item], waiting_for: ClusterFault | None, full: dict[str, ClusterFault]) -> list[Fate]:
         """Bring everything as far as it gets; whatever could not be begun stays in `todo`.
 
         With something to wait for, drops are claimed and people told, no more.
         """
-        self.desk.keyed.renew()
-        shift = _Shift(self, folders, waiting_for)
-        with self.clerks.on_duty() if len(todo) > IN_A_ROW else contextlib.nullcontext():
-            fates = shift.run(todo)
-        self.fault = shift.fault
+        fates: list[Fate] = []
+        self.fault, self.lost = None, False
+        while True:
+            while todo and not self._halted() and (hand := self._free_hand(len(todo))):
+                portion = min(BATCH, max(1, len(todo) // (IN_A_ROW * self.most)), len(todo))
+                items = tuple(todo.popleft() for _ in range(portion))
+                self._give(hand, Batch(items, waiting_for, full))
+            busy = {hand.line: hand for hand in self._hands if hand.batch}
+            if not busy:
+                break
+            self.alive()
+            for line in wait(list(busy), SECONDS_OF_SILENCE):
+                news = self._take(busy[line])  # type: ignore[index]  # wait may also be given sockets
+                fates += news
+                self._notice(news, waiting_for)
         if waiting_for is None:
-            self._limit = max(1, self._limit // 2) if shift.fault else min(self.most, self._limit * 2)
+            self._limit = max(1, self._limit // 2) if self.fault else min(self.most, self._limit * 2)
         return fates
 
-    def width(self, left: int) -> int:
-        """How many at a time, with so many left."""
-        return min(self._limit, 1 + left // IN_A_ROW)
-
-    def begin(self, done: "queue.SimpleQueue[list[Fate]]", work: Callable[[], list[Fate]]) -> None:
-        """Have it done by a thread."""
-        self._pool.submit(lambda: done.put(work()))
-
-
-@dataclass
-class _Shift:
-    """One round of work."""
-
-    crew: Crew
-    folders: Folders
-    waiting_for: ClusterFault | None
-    fault: ClusterFault | None = None
-    """Slurm has stopped answering: nothing new is begun."""
-    _done: "queue.SimpleQueue[list[Fate]]" = field(default_factory=queue.SimpleQueue)
-    _answering: int = 0
-    _telling: int = 0
-    _answered: list[Case] = field(default_factory=list)
-    _first_answer: float = 0.0
-
-    def run(self, todo: deque[Item]) -> list[Fate]:
-        fates: list[Fate] = []
-        while True:
-            while todo and not self._halted() and self._answering < self.crew.width(len(todo)):
-                self._answer(todo.popleft())
-            self._tell_if_due(more_to_come=bool(todo) and not self._halted())
-            if not (self._answering or self._telling):
-                return fates
-            self.crew.alive()
-            try:
-                news = self._done.get(timeout=self._patience())
-            except queue.Empty:
-                continue
-            for fate in news:
-                self._note(fate, fates)
-
     def _halted(self) -> bool:
-        return self.fault is not None or self.crew.stopping()
+        return self.fault is not None or self.stopping()
 
-    def _patience(self) -> float:
-        if not self._answered:
-            return SECONDS_OF_SILENCE
-        return max(0.0, self._first_answer + SECONDS_TOGETHER - time.monotonic())
+    def _free_hand(self, left: int) -> Hand | None:
+        """One without work; a new one as long as there are fewer than it takes for so many drops."""
+        free = next((hand for hand in self._hands if hand.batch is None), None)
+        busy = sum(hand.batch is not None for hand in self._hands)
+        if busy >= min(self._limit, 1 + left // IN_A_ROW):
+            return None
+        return free or self._hire()
 
-    def _answer(self, item: Item) -> None:
-        self._answering += 1
-        self.crew.begin(self._done, lambda: [self._one(item)])
+    def _hire(self) -> Hand:
+        ours, theirs = _processes.Pipe()
+        others = [hand.line for hand in self._hands]
+        process = _processes.Process(
+            target=_hand, args=(theirs, [ours, *others], self.desk, self.clerks), name="intake", daemon=True
+        )
+        process.start()
+        theirs.close()
+        self._hands.append(Hand(process, ours))
+        return self._hands[-1]
 
-    def _one(self, item: Item) -> Fate:
-        desk = self.crew.desk
-        if isinstance(item, Arrived):
-            taken = desk.take(self.folders, item)
-            if isinstance(taken, Fate):
-                return taken
-            item = taken
-        return desk.answer(self.folders, item, self.waiting_for)
+    def _give(self, hand: Hand, batch: Batch) -> None:
+        hand.batch = batch
+        try:
+            hand.line.send(batch)
+        except OSError:  # it has just been killed; its end is noticed when it is waited for
+            logger.debug("A process of the intake ended before it got its work.")
 
-    def _tell_if_due(self, *, more_to_come: bool) -> None:
-        due = not more_to_come and not self._answering
-        if self._answered and (due or len(self._answered) >= TOGETHER or self._patience() <= 0):
-            cases, self._answered = self._answered, []
-            self._telling += len(cases)
-            self.crew.begin(self._done, lambda: self.crew.desk.tell(self.folders, cases))
+    def _take(self, hand: Hand) -> list[Fate]:
+        batch, hand.batch = hand.batch, None
+        assert batch is not None
+        try:
+            return hand.line.recv()
+        except (EOFError, OSError):
+            hand.line.close()
+            hand.process.join()
+            self._hands.remove(hand)
+            self.lost = True
+            logger.error(f"A process of the intake was killed (status {hand.process.exitcode}); its drops go on.")
+            return [Fate("waits", item) for item in batch.items if isinstance(item, Claim)]
 
-    def _note(self, fate: Fate, fates: list[Fate]) -> None:
-        if fate.state == "answered":
-            assert fate.case is not None
-            self._answering -= 1
-            self._first_answer = self._first_answer if self._answered else time.monotonic()
-            self._answered.append(fate.case)
-            return
-        fates.append(fate)
-        if fate.told:
-            self._telling -= 1
-        else:
-            self._answering -= 1
-        if fate.fault is not None and self.waiting_for is None and not is_personal(fate.fault):
-            self.fault = fate.fault
+    def _notice(self, news: list[Fate], waiting_for: ClusterFault | None) -> None:
+        for fate in news:
+            if fate.fault is not None and waiting_for is None and not is_personal(fate.fault):
+                self.fault = fate.fault
+
+
+def _hand(line: "Connection[list[Fate], Batch]", others: list[Connection], desk: Desk, clerks: Clerks) -> None:
+    """What such a process does until nobody needs it any more."""
+    for other in others:  # else nobody's end would be noticed
+        other.close()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)  # they are the watcher's, which lets each batch be finished
+    signal.set_wakeup_fd(-1)
+    while True:
+        try:
+            with clerks.on_duty():
+                while line.poll(SECONDS_ON_DUTY):
+                    line.send(_fates(desk, line.recv()))
+            line.poll(None)
+        except (EOFError, OSError):  # the watcher has gone
+            os._exit(0)
+
+
+def _fates(desk: Desk, batch: Batch) -> list[Fate]:
+    """By descriptors of its own: a NAS that was mounted again since is the new one here too."""
+    try:
+        with folders.opened(desk.config.nas, people_add=desk.config.intake.identity == "owner") as opened:
+            return desk.work(opened, batch.items, batch.waiting_for, batch.full)
+    except (OSError, SlurmK8sError) as error:
+        logger.warning(f"{len(batch.items)} drops wait for the NAS: {error}")
+        time.sleep(SECONDS_OF_SILENCE)
+        return [
+            Fate("waits", item) if isinstance(item, Claim) else Fate("unclaimed", drop=item) for item in batch.items
+        ]

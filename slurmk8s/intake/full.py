@@ -1,9 +1,8 @@
 """People of whom Slurm takes no more jobs now: their later drops wait behind the first, and nobody else's do."""
 
-import contextlib
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from slurmk8s.errors import ClusterFault, SlurmFull
 
@@ -19,7 +18,13 @@ class Unanswered(ClusterFault):
         self.user = user
 
 
-def is_personal(fault: ClusterFault) -> bool:
+class Personal(ClusterFault):
+    """What only one person's drops wait for. Never raised: it says what `is_personal` has found."""
+
+    user: str
+
+
+def is_personal(fault: ClusterFault) -> TypeGuard[Personal]:
     """Whether only one person's drops wait for it."""
     return isinstance(fault, (SlurmFull, Unanswered)) and fault.user is not None
 
@@ -28,23 +33,13 @@ def is_personal(fault: ClusterFault) -> bool:
 class Full:
     """By login name: what they wait for, and until when nothing is tried (monotonic)."""
 
-    _waits: dict[str, tuple[SlurmFull | Unanswered, float]] = field(default_factory=dict)
+    _waits: dict[str, tuple[ClusterFault, float]] = field(default_factory=dict)
 
-    @contextlib.contextmanager
-    def kept(self, user: str | None) -> Iterator[None]:
-        """Do something as that person, unless it would only be refused again."""
-        if user is not None and (known := self._waits.get(user)):
-            if time.monotonic() < known[1]:
-                raise known[0]
-            del self._waits[user]
-        try:
-            yield
-        except (SlurmFull, Unanswered) as fault:
-            if fault.user is not None:
-                self._waits[fault.user] = (fault, time.monotonic() + SECONDS)
-            raise
+    def now(self) -> dict[str, ClusterFault]:
+        """Who waits for what at this moment."""
+        self._waits = {user: known for user, known in self._waits.items() if time.monotonic() < known[1]}
+        return {user: fault for user, (fault, _) in self._waits.items()}
 
-    def until(self, fault: ClusterFault) -> float:
+    def until(self, fault: Personal) -> float:
         """When to try again: the same moment for all drops of the person, so that they keep their order."""
-        known = self._waits.get(fault.user or "") if isinstance(fault, (SlurmFull, Unanswered)) else None
-        return known[1] if known else time.monotonic() + SECONDS
+        return self._waits.setdefault(fault.user, (fault, time.monotonic() + SECONDS))[1]

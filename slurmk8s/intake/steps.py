@@ -5,6 +5,7 @@ watcher dead after each; a new effect in the intake needs a new name here.
 """
 
 import os
+import signal
 from collections.abc import Callable
 
 CLAIMING = ("claim folder made", "claimed")
@@ -25,12 +26,14 @@ def nothing_happens(step: str) -> None:
 
 
 def crash_after(wanted: str) -> Reached:
-    """A hook that stops the process dead after one step, as kill -9 would; for the tests."""
+    """A hook that kills the watcher, and the process of its that works, after one step; for the tests."""
+    watcher = os.getpid()
     if wanted not in STEPS:
         raise ValueError(f"{CRASH_VARIABLE} must be one of {', '.join(sorted(STEPS))}")
 
     def reached(step: str) -> None:
         if step == wanted:
-            os._exit(86)
+            os.kill(watcher, signal.SIGKILL)
+            os._exit(1)
 
     return reached

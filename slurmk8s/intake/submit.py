@@ -87,9 +87,9 @@ def submit_once(slurm: Slurm, keyed: Keyed, attempt: Attempt, language: Language
     answer = settle_answer(folder, ours)
     reached("answer recorded")
     if ours.submitted is not None and answer.submitted != ours.submitted:
-        _cancel(
-            slurm, [ours.submitted], key, answer
-        )  # others, if there are any, are found later: the claim is in doubt
+        # As the person: nothing that ran as them, and named the job, has a say about other people's. Others of theirs,
+        # if there are any, are found later: the claim is in doubt.
+        _cancel(slurm, [ours.submitted], key, answer, attempt.identity)
     return answer
 
 
@@ -108,6 +108,6 @@ def cancel_others(slurm: Slurm, found: Sequence[int], key: str, answer: Answer) 
         _cancel(slurm, extra, key, answer)
 
 
-def _cancel(slurm: Slurm, extra: Sequence[int], key: str, answer: Answer) -> None:
+def _cancel(slurm: Slurm, extra: Sequence[int], key: str, answer: Answer, identity: Identity | None = None) -> None:
     logger.warning(f"Cancelling {extra}, submitted a second time with key {key}; the job is {answer.submitted}.")
-    slurm.cancel(extra)
+    slurm.cancel(extra, identity)

@@ -14,17 +14,17 @@ from slurmk8s.errors import ClusterFault
 from slurmk8s.intake import claim as claims
 from slurmk8s.intake import folders, receipts, texts
 from slurmk8s.intake.claim import Claim
-from slurmk8s.intake.crew import Crew, Item
+from slurmk8s.intake.crew import Crew
 from slurmk8s.intake.drop import Arrived, Drop, Look
 from slurmk8s.intake.figures import Figures
 from slurmk8s.intake.folders import Folders
-from slurmk8s.intake.full import is_personal
+from slurmk8s.intake.full import Full, is_personal
 from slurmk8s.intake.notify import Pulse, notify
 from slurmk8s.intake.scan import README, Scanner
 from slurmk8s.intake.settle import Settling
 from slurmk8s.intake.tidy import now_there, tidy
 from slurmk8s.intake.wake import Wake
-from slurmk8s.intake.work import Desk, Fate
+from slurmk8s.intake.work import Desk, Fate, Item
 
 AT_A_TIME = 1000
 """Items of one round of work: then the folder is looked at again, and small drops do not wait for a large burst."""
@@ -74,6 +74,7 @@ class Watcher:
     _failures: int = 0
     _fault: ClusterFault | None = None
     _nas_trouble: str = ""
+    _full: Full = field(default_factory=Full)
 
     def __post_init__(self) -> None:
         self._settling = Settling(self.config.intake.settle_seconds, self.config.intake.broken_copy_seconds)
@@ -83,8 +84,8 @@ class Watcher:
         """Go on with another configuration."""
         same_nas = config.nas == self.config.nas
         self.config = config
-        self.desk = self.crew.desk = desk
-        self.crew.most = config.intake.submitters
+        self.desk = desk
+        self.crew.use(desk, config.intake.submitters)
         self._scanner = Scanner(config.intake)
         self._settling.settle_seconds = config.intake.settle_seconds
         self._settling.hole_seconds = config.intake.broken_copy_seconds
@@ -132,7 +133,7 @@ class Watcher:
                 found = self._scanner.looks(opened.submit)
                 self._scan_seconds = time.thread_time() - started
                 self.wake.watch(self._scanner.watched(opened.submit, self.config.nas.jobs_folder / "submit"))
-                self._work(opened, found, self._settling.still(found, time.monotonic()))
+                self._work(found, self._settling.still(found, time.monotonic()))
         except (OSError, ClusterFault) as error:
             self._nas(str(error))
         else:
@@ -175,7 +176,7 @@ class Watcher:
             times.append(max(min(self.pending.values()), self._slurm_after) - now)
         return max(0.0, min(times))
 
-    def _work(self, opened: Folders, found: dict[Drop, Look], ready: list[Drop]) -> None:
+    def _work(self, found: dict[Drop, Look], ready: list[Drop]) -> None:
         """What waits goes first, then the new drops, each in the order they came."""
         now = time.monotonic()
         paused = self._fault if now < self._slurm_after else None
@@ -185,7 +186,9 @@ class Watcher:
         while left and not self.stopping():
             portion: deque[Item] = deque(left.popleft() for _ in range(min(AT_A_TIME, len(left))))
             begun = list(portion)
-            fates = self.crew.work(opened, portion, paused)
+            fates = self.crew.work(portion, paused, self._full.now())
+            if self.crew.lost:  # the claims of a process that was killed are nobody's but ours
+                self._next_sweep, self._swept_once = 0.0, False
             for item in begun[: len(begun) - len(portion)]:
                 if isinstance(item, Arrived):
                     self._settling.taken(item.drop)
@@ -216,7 +219,7 @@ class Watcher:
     def _due(self, fault: ClusterFault | None) -> float:
         if fault is None:
             return time.monotonic() + RETRY_SECONDS
-        return self.desk.full.until(fault) if is_personal(fault) else 0.0
+        return self._full.until(fault) if is_personal(fault) else 0.0
 
     def _slurm_answers(self, fault: ClusterFault | None) -> None:
         if fault is not None:

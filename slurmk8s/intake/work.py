@@ -1,13 +1,12 @@
-"""One claim from its first look to its receipt. Each part can be repeated after a crash and then changes nothing.
+"""Drops from their first look to their receipt, a batch at a time: their jobs are released by one program.
 
-`take` and `answer` work on one claim, `tell` on several: their jobs are released by one program. All may run in
-several threads at once, each for claims of its own.
+Each part can be repeated after a crash and then changes nothing.
 """
 
 import fnmatch
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from loguru import logger
@@ -20,7 +19,7 @@ from slurmk8s.intake.case import Case, opened
 from slurmk8s.intake.claim import Claim
 from slurmk8s.intake.drop import Arrived, job_to_cancel
 from slurmk8s.intake.folders import Folders
-from slurmk8s.intake.full import Full, Unanswered
+from slurmk8s.intake.full import Unanswered, is_personal
 from slurmk8s.intake.journal import Answer, Submission
 from slurmk8s.intake.receipts import Delivery
 from slurmk8s.intake.steps import Reached
@@ -31,6 +30,8 @@ from slurmk8s.slurm.client import Identity, Slurm
 Judge = Callable[[bytes, str, str, Identity | None], Submission]
 """Bytes, name, key and person to what is to be submitted; PersonFault with all findings, ClusterFault for "later"."""
 
+Item = Claim | Arrived
+
 LARGEST = 4 * 1024 * 1024
 """Slurm's own limit of a script, in bytes."""
 
@@ -39,19 +40,16 @@ LARGEST = 4 * 1024 * 1024
 class Fate:
     """What became of a claim, or of a drop that was to be one."""
 
-    state: Literal["answered", "finished", "doubtful", "waits", "unclaimed", "filling"]
-    """answered: to be told; doubtful: told, but a second job may still turn up; unclaimed: no claim came about;
-    filling: still being copied."""
+    state: Literal["finished", "doubtful", "waits", "unclaimed", "filling"]
+    """doubtful: told, but a second job may still turn up; unclaimed: no claim came about; filling: still being
+    copied."""
     claim: Claim | None = None
     drop: Arrived | None = None
     """One that could not be claimed, or not yet; None also for one that has changed or gone."""
-    case: Case | None = field(default=None, repr=False)
     fault: ClusterFault | None = None
     """What it waits for; None: its own trouble, told in the log."""
     answer: Answer | None = None
     """What was told, if it was told now."""
-    told: bool = False
-    """Whether it had been answered, and this is what came of telling it."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +61,39 @@ class Desk:
     judge: Judge
     reached: Reached
     keyed: Keyed
-    full: Full = field(default_factory=Full)
+
+    def work(
+        self,
+        folders: Folders,
+        items: Sequence[Item],
+        waiting_for: ClusterFault | None = None,
+        full: Mapping[str, ClusterFault] | None = None,
+    ) -> list[Fate]:
+        """Bring a batch as far as it gets. With something to wait for, claim and tell people so, no more.
+
+        `full` has the people of whom Slurm takes no more jobs now, and why.
+        """
+        self.keyed.renew()
+        waits = dict(full or {})
+        fates: list[Fate] = []
+        answered: list[Case] = []
+        for item in items:
+            claim = self._take(folders, item) if isinstance(item, Arrived) else item
+            ended = claim if isinstance(claim, Fate) else self._answer(folders, claim, waiting_for, waits)
+            if isinstance(ended, Case):
+                answered.append(ended)
+                continue
+            fates.append(ended)
+            if ended.fault is not None and waiting_for is None:
+                if is_personal(ended.fault):
+                    waits[ended.fault.user] = ended.fault
+                else:
+                    waiting_for = ended.fault  # nobody's drop would fare better
+        return fates + self._tell_all(folders, answered)
 
     # Taking
 
-    def take(self, folders: Folders, arrived: Arrived) -> Fate | Claim:
+    def _take(self, folders: Folders, arrived: Arrived) -> Fate | Claim:
         """Claim a drop that has been still."""
         drop = arrived.drop
         try:
@@ -82,16 +108,17 @@ class Desk:
 
     # Answering
 
-    def answer(self, folders: Folders, claim: Claim, waiting_for: ClusterFault | None = None) -> Fate:
-        """Bring about the claim's recorded answer; with something to wait for, only tell the person so."""
+    def _answer(
+        self, folders: Folders, claim: Claim, waiting_for: ClusterFault | None, waits: Mapping[str, ClusterFault]
+    ) -> "Fate | Case":
+        """Bring about the claim's recorded answer: the case, to be told; or what became of it instead."""
         case = None
         try:
             case = opened(folders, claim, self.config.intake)
-            if waiting_for is not None:
-                self._tell_waiting(folders, case, waiting_for)
-                return Fate("waits", claim, fault=waiting_for)
             try:
-                case.answer = self._answer(case)
+                if waiting_for is not None:
+                    raise waiting_for
+                case.answer = self._answer_to(case, waits)
             except ClusterFault as fault:
                 self._tell_waiting(folders, case, fault)
                 return Fate("waits", claim, fault=fault)
@@ -99,7 +126,7 @@ class Desk:
                 claims.drop_empty(folders, claim)
                 return Fate("finished", claim)
             kept, case = case, None  # telling closes it
-            return Fate("answered", claim, case=kept)
+            return kept
         except FileNotFoundError as error:
             if claims.is_gone(folders, claim):
                 logger.debug(f"Claim {claim.key} was finished by another watcher ({error.filename}).")
@@ -119,7 +146,7 @@ class Desk:
             logger.opt(exception=error).error(f"Claim {claim.key} met a bug; it is tried again.")
         return Fate("waits", claim, fault=error if isinstance(error, ClusterFault) else None)
 
-    def _answer(self, case: Case) -> Answer | None:
+    def _answer_to(self, case: Case, waits: Mapping[str, ClusterFault]) -> Answer | None:
         """The recorded answer, brought about if need be; None if there is nothing in the claim."""
         if journal.ANSWER in case.facts and (recorded := journal.read(case.folder, journal.ANSWER)):
             answer = Answer.from_bytes(recorded)
@@ -148,14 +175,15 @@ class Desk:
             case.submission = Submission.from_bytes(journal.read(case.folder, journal.SUBMISSION) or b"")
         attempt = Attempt(case.folder, case.claim.key, case.submission, case.identity, first)
         user = case.identity.name if case.identity else None
-        with self.full.kept(user):
-            try:
-                return submit_once(self.slurm, self.keyed, attempt, self._language(case), self.reached)
-            except NoAnswer as fault:
-                # People can stop or kill what runs as them. That must not look as if nobody could submit.
-                if user is not None and self.slurm.answers():
-                    raise Unanswered(fault, user) from None
-                raise
+        if user is not None and user in waits:  # it would only be refused again, or overtake the person's earlier drops
+            raise waits[user]
+        try:
+            return submit_once(self.slurm, self.keyed, attempt, self._language(case), self.reached)
+        except NoAnswer as fault:
+            # People can stop or kill what runs as them. That must not look as if nobody could submit.
+            if user is not None and self.slurm.answers():
+                raise Unanswered(fault, user) from None
+            raise
 
     def _to_cancel(self, case: Case) -> str | None:
         return None if self._is_job_file(case.name) else job_to_cancel(case.name)
@@ -176,18 +204,25 @@ class Desk:
 
     # Telling
 
-    def tell(self, folders: Folders, cases: Sequence[Case]) -> list[Fate]:
+    def _tell_all(self, folders: Folders, cases: Sequence[Case]) -> list[Fate]:
         """Release the jobs of answered claims and give people their receipts. Closes the cases."""
-        fault: ClusterFault | None = None
+        to_release: dict[Identity | None, list[int]] = {}
+        for case in cases:
+            if case.answer and case.answer.release and case.answer.job_id is not None:
+                to_release.setdefault(case.identity, []).append(case.answer.job_id)
+        faults = {person: self._release(ids, person) for person, ids in to_release.items()}
+        self.reached("released")
+        return [self._finish(folders, case, faults.get(case.identity)) for case in cases]
+
+    def _release(self, ids: list[int], person: Identity | None) -> ClusterFault | None:
+        """Let a person's jobs go, by that person's own right: the number that sbatch told is the person's word."""
         try:
-            if ids := [case.answer.job_id for case in cases if case.answer and case.answer.release]:
-                self.slurm.release([job_id for job_id in ids if job_id is not None])
-            self.reached("released")
+            self.slurm.release(ids, person)
         except ClusterFault as unreachable:
-            fault = unreachable
-        except PersonFault as refused:  # Slurm's words about one of them hold up the others no longer than a moment
-            fault = ClusterFault(refused.sentence, refused.hint)
-        return [replace(self._finish(folders, case, fault), told=True) for case in cases]
+            return unreachable
+        except PersonFault as refused:  # an admin holds one of them by now: it is a job all the same
+            logger.warning(f"Not all of the jobs {ids} were let go: {refused}")
+        return None
 
     def _finish(self, folders: Folders, case: Case, fault: ClusterFault | None) -> Fate:
         claim = case.claim

@@ -92,8 +92,8 @@ class Slurm(Protocol):
         A job array, or a heterogeneous job, counts as one job.
         """
 
-    def release(self, job_ids: Sequence[int]) -> None:
-        """Let held jobs run. A job that is already released or gone is no error."""
+    def release(self, job_ids: Sequence[int], identity: Identity | None = None) -> None:
+        """Let held jobs run, as that person. A job that is already released or gone is no error."""
 
     def cancel(self, jobs: Sequence[int | str], identity: Identity | None = None) -> None:
         """Cancel jobs, as that person. A job that is already gone is no error."""

@@ -69,10 +69,10 @@ class SlurmCommands:
                 found.setdefault(key, set()).add(int(re.split(r"[_+]", records.show_name(row))[0]))
         return {key: sorted(ids) for key, ids in found.items()}
 
-    def release(self, job_ids: Sequence[int]) -> None:
-        """Let held jobs run. A job that is already released or gone is no error."""
+    def release(self, job_ids: Sequence[int], identity: Identity | None = None) -> None:
+        """Let held jobs run, as that person. A job that is already released or gone is no error."""
         for ids in _portions(job_ids):
-            self._act(["scontrol", "release", ",".join(map(str, ids))])
+            self._act(["scontrol", "release", ",".join(map(str, ids))], identity)
 
     def cancel(self, jobs: Sequence[int | str], identity: Identity | None = None) -> None:
         """Cancel jobs, as that person. A job that is already gone is no error."""

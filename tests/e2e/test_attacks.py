@@ -1,5 +1,6 @@
 """What one person must not be able to do to the node, to root, or to another person. Each was possible once."""
 
+import contextlib
 import os
 import signal
 import stat
@@ -28,7 +29,7 @@ while time.monotonic() < deadline:
 
 def nothing_drained(cluster: Any) -> None:
     assert cluster.run("sinfo", "--noheader", "--list-reasons").stdout == ""
-    assert cluster.pods() == []
+    cluster.wait_for(lambda: cluster.pods() == [], "no pod", 60)  # a busy kubelet may be a moment late
 
 
 def test_outputs_swapped_for_a_link_never_lead_into_anothers_results(cluster: Any) -> None:
@@ -104,7 +105,8 @@ def test_one_persons_huge_output_does_not_hold_up_anothers_bundle(cluster: Any) 
     assert cluster.summary(small)["complete"]
     (cluster.results(huge) / "outputs" / "huge").unlink()
     for pid in processes(cluster, r"slurmk8s\.results\.worker"):
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):  # another bundle's, done meanwhile
+            os.kill(pid, signal.SIGKILL)
 
 
 @pytest.mark.timeout(120)

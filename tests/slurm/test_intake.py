@@ -83,7 +83,7 @@ def test_after_a_crash_at_any_step_a_good_drop_is_one_job(
     ready: Intake, name: str, step: str, wait_for: Callable[..., Any]
 ) -> None:
     ready.drop(name)
-    assert ready.once(crash_after=step).returncode == 86
+    assert ready.once(crash_after=step).returncode == -signal.SIGKILL
     if A_JOB.index(step) < A_JOB.index("released"):
         assert not list((ready.nas / "results").iterdir()), "a job ran before it was recorded"
 
@@ -98,7 +98,7 @@ def test_after_a_crash_at_any_step_a_good_drop_is_one_job(
 @pytest.mark.parametrize("step", A_REFUSAL)
 def test_after_a_crash_at_any_step_a_bad_drop_has_one_answer(ready: Intake, name: str, step: str) -> None:
     ready.drop(name, BAD)
-    assert ready.once(crash_after=step).returncode == 86
+    assert ready.once(crash_after=step).returncode == -signal.SIGKILL
     assert ready.once().returncode == 0
     assert ready.names("failed") == [name, f"{name}.error.txt"]
     assert ready.names("submit") == ready.names("processed") == []
@@ -109,7 +109,7 @@ def test_after_a_crash_at_any_step_a_bad_drop_has_one_answer(ready: Intake, name
 def test_after_a_crash_at_any_step_a_request_to_cancel_has_one_answer(ready: Intake, name: str, step: str) -> None:
     job_id = ready.submit_as(ALICE, name)
     ready.drop(f"cancel-{job_id}", b"")
-    assert ready.once(crash_after=step).returncode == 86
+    assert ready.once(crash_after=step).returncode == -signal.SIGKILL
     assert ready.once().returncode == 0
     assert ready.state(job_id) == "CANCELLED"
     assert ready.names("processed") == [f"cancel-{job_id}.receipt.txt"]

@@ -113,9 +113,18 @@ class Cluster:
         for name in self.components:
             if self.pid(name) is not None:
                 self.resume(name)
-            self.start(name)
+        # A kubelet ends at once if its containerd is not ready for it, which no question to containerd tells.
+        self.wait_for(self._all_started, "every component runs")
         self.wait_nodes()
         self.wait_controllers()
+
+    def _all_started(self) -> bool:
+        try:
+            for name in self.components:
+                self.start(name)
+            return self.nodes_ready()
+        except TestbedError:
+            return False
 
     def _signal(self, name: str, number: int) -> None:
         pid = self.pid(name)
