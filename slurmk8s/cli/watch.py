@@ -81,15 +81,18 @@ def watch(*, once: bool) -> None:
 
 def _desk(config: Config, clerks: "Clerks") -> "Desk":
     from slurmk8s.intake import steps
+    from slurmk8s.intake.answer import Answering
     from slurmk8s.intake.check import Checker
-    from slurmk8s.intake.submit import Keyed
+    from slurmk8s.intake.keys import Keyed
+    from slurmk8s.intake.telling import Telling
     from slurmk8s.intake.work import Desk
     from slurmk8s.slurm.commands import SlurmCommands
 
     crash = os.environ.get(steps.CRASH_VARIABLE)
     reached = steps.crash_after(crash) if crash else steps.nothing_happens
-    slurm = SlurmCommands(config.slurm, clerks.run)
-    return Desk(config, slurm, Checker(config, slurm), reached, Keyed(slurm))
+    slurm = SlurmCommands(config.slurm, clerks.run_all)
+    answering = Answering(config, slurm, Checker(config, slurm), Keyed(slurm), reached)
+    return Desk(config, answering, Telling(config, reached), reached)
 
 
 def _reload(watcher: "Watcher", clerks: "Clerks", keeper: "Keeper | None") -> None:

@@ -6,15 +6,18 @@ from dataclasses import dataclass, field
 
 from slurmk8s.config import Intake
 from slurmk8s.errors import PersonFault
+from slurmk8s.intake import accounts
 from slurmk8s.intake import identity as people
 from slurmk8s.intake.claim import Claim
 from slurmk8s.intake.folders import FOLDER, Folders
 from slurmk8s.intake.journal import Answer, Submission
+from slurmk8s.intake.receipts import Prepared
 from slurmk8s.intake.texts import Refused
+from slurmk8s.language import Language
 from slurmk8s.slurm.client import Identity
 
 
-@dataclass
+@dataclass(eq=False)
 class Case:
     """Close it when done."""
 
@@ -31,15 +34,30 @@ class Case:
     objection: PersonFault | None = None
     """Why it can be nobody's job."""
     submission: Submission | None = None
+    first: bool = False
+    """Whether nobody can have tried to submit it before."""
     answer: Answer | None = None
+    recorded: bool = False
+    """Whether the journal has the answer."""
+    receipt: Prepared | None = None
+    told: bool = False
+    """Whether it is now that the person gets the receipt."""
+    trouble: Exception | None = None
+    """What a step for the whole batch met with this one."""
     _closed: bool = field(default=False, repr=False)
+
+    @property
+    def uid(self) -> int:
+        """Whose job it is."""
+        return self.identity.uid if self.identity else os.geteuid()
 
     def close(self) -> None:
         """Let go of the folder."""
         if not self._closed:
             self._closed = True
-            with contextlib.suppress(OSError):
-                os.close(self.folder)
+            for descriptor in (self.folder, *(self.receipt.opened if self.receipt else ())):
+                with contextlib.suppress(OSError):
+                    os.close(descriptor)
 
 
 def opened(folders: Folders, claim: Claim, intake: Intake) -> Case:
@@ -73,3 +91,15 @@ def _recognise(case: Case, intake: Intake) -> None:
         case.objection = objection
     if not claim.trusted:
         case.objection = Refused("open-folder", folder=claim.folder)
+
+
+def owner_of(case: Case) -> str:
+    """Whose it is, by name; for a text."""
+    if case.identity is not None:
+        return case.identity.name
+    return accounts.name_of(case.status.st_uid) if case.status else ""
+
+
+def language_of(case: Case, intake: Intake) -> Language:
+    """The language that the drop's person reads."""
+    return intake.language_of(owner_of(case))

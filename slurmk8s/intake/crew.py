@@ -1,10 +1,12 @@
-"""Many drops side by side: a few processes, each of which works on a batch from beginning to end.
+"""Batches of drops, worked on by processes of their own.
 
-A few drops go one after the other, so that jobs get their numbers in the order of arrival. A burst goes several
-abreast, begun in that order, as many as slurmctld keeps up with. Processes, not threads: most of the work is many
-small steps on files, and threads of Python would wait for each other at each of them.
+A few drops go one after the other, so that jobs get their numbers in the order of arrival. In a burst several sbatch
+run at a time, begun in that order, as many as slurmctld keeps up with; two processes take turns, one with its files
+and one with its sbatch. Not threads: most of the work is many small steps on files, and threads of Python would wait
+for each other at each of them.
 """
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -29,7 +31,8 @@ if TYPE_CHECKING:
 
 IN_A_ROW = 8
 """So many drops for each further one that is worked on at the same time."""
-BATCH = 32
+HANDS = 2
+BATCH = 48
 """At most so many go to one process at once: their jobs are released by one program."""
 SECONDS_OF_SILENCE = 1.0
 """The longest time without a sign of life to the service manager."""
@@ -48,6 +51,8 @@ class Batch:
     waiting_for: ClusterFault | None
     full: dict[str, ClusterFault]
     """People of whom Slurm takes no more jobs now, and its words."""
+    at_once: int
+    """How many sbatch may run at a time."""
 
 
 @dataclass
@@ -61,7 +66,7 @@ class Hand:
 
 @dataclass
 class Crew:
-    """The processes, and how many of them slurmctld can stand."""
+    """The processes, and how many sbatch at a time slurmctld can stand."""
 
     desk: Desk
     clerks: Clerks
@@ -101,9 +106,10 @@ class Crew:
         self.fault, self.lost = None, False
         while True:
             while todo and not self._halted() and (hand := self._free_hand(len(todo))):
-                portion = min(BATCH, max(1, len(todo) // (IN_A_ROW * self.most)), len(todo))
+                abreast = min(self._limit, 1 + len(todo) // IN_A_ROW)
+                portion = min(BATCH, len(todo)) if abreast > 1 else 1
                 items = tuple(todo.popleft() for _ in range(portion))
-                self._give(hand, Batch(items, waiting_for, full))
+                self._give(hand, Batch(items, waiting_for, full, abreast))
             busy = {hand.line: hand for hand in self._hands if hand.batch}
             if not busy:
                 break
@@ -120,14 +126,15 @@ class Crew:
         return self.fault is not None or self.stopping()
 
     def _free_hand(self, left: int) -> Hand | None:
-        """One without work; a new one as long as there are fewer than it takes for so many drops."""
+        """One without work. In a burst there are two: one writes files while the other's sbatch run."""
         free = next((hand for hand in self._hands if hand.batch is None), None)
         busy = sum(hand.batch is not None for hand in self._hands)
-        if busy >= min(self._limit, 1 + left // IN_A_ROW):
+        if busy >= (HANDS if left > BATCH else 1):
             return None
         return free or self._hire()
 
     def _hire(self) -> Hand:
+        gc.freeze()  # else looking for garbage there would copy every page that is shared with us
         ours, theirs = _processes.Pipe()
         others = [hand.line for hand in self._hands]
         process = _processes.Process(
@@ -185,7 +192,7 @@ def _fates(desk: Desk, batch: Batch) -> list[Fate]:
     """By descriptors of its own: a NAS that was mounted again since is the new one here too."""
     try:
         with folders.opened(desk.config.nas, people_add=desk.config.intake.identity == "owner") as opened:
-            return desk.work(opened, batch.items, batch.waiting_for, batch.full)
+            return desk.work(opened, batch.items, batch.waiting_for, batch.full, batch.at_once)
     except (OSError, SlurmK8sError) as error:
         logger.warning(f"{len(batch.items)} drops wait for the NAS: {error}")
         time.sleep(SECONDS_OF_SILENCE)

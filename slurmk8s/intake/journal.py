@@ -8,8 +8,11 @@ import contextlib
 import json
 import os
 import secrets
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Literal
+
+from slurmk8s.intake import durable
 
 SUBMISSION = ".submission"
 """Written directly before sbatch: from here on a job may exist, so Slurm is asked before it is submitted again."""
@@ -21,36 +24,74 @@ WAITING = ".waiting"
 """Name of the note beside the drop that says the file waits."""
 TOLD = ".told"
 """The person has the receipt. Not forced to disk: the receipt names its claim, so telling twice is one receipt."""
+WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 LASTING = frozenset({DOUBT, ANSWER, TOLD})
 """What stays in done/: a watcher that was stopped in mid-work must find that all is said."""
 
 
+@dataclass(frozen=True)
+class Fact:
+    """Something to be recorded about a claim."""
+
+    folder: int
+    """The claim's own."""
+    name: str
+    data: bytes = b""
+    mark: bytes = field(default_factory=lambda: secrets.token_hex(8).encode())
+    """Tells our own from another watcher's."""
+
+    @property
+    def temporary(self) -> str:
+        """Where it is written first."""
+        return f"{self.name}.{self.mark.decode()}.tmp"
+
+
 def record(folder: int, fact: str, data: bytes = b"") -> bool:
     """Write the fact; False if it was there before, in which case the earlier one stands."""
-    mark = secrets.token_hex(8).encode()
-    temporary = f"{fact}.{mark.decode()}.tmp"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder)
+    return record_all([Fact(folder, fact, data)])[0]
+
+
+def record_all(facts: Sequence[Fact]) -> list[bool]:
+    """Write facts about several claims, each as `record` does; the disk is asked twice for all of them together."""
+    if not facts:
+        return []
+    opened: list[int] = []
     try:
-        with open(descriptor, "wb") as file:
-            file.write(mark + b"\n" + data)
-            file.flush()
-            os.fsync(file.fileno())
-        try:
-            os.link(temporary, fact, src_dir_fd=folder, dst_dir_fd=folder)
-        except FileExistsError:
-            # An NFS server that answers a repeated request says "exists" about our own link. The mark tells; link
-            # counts and inode numbers do not on every network file system.
-            return _read_all(folder, fact).startswith(mark + b"\n")
-        return True
+        for fact in facts:
+            opened.append(os.open(fact.temporary, WRITE, 0o600, dir_fd=fact.folder))
+            _write(opened[-1], fact.mark + b"\n" + fact.data)
+        durable.keep(opened)
     finally:
-        os.unlink(temporary, dir_fd=folder)
-        os.fsync(folder)
+        for descriptor in opened:
+            os.close(descriptor)
+    won = [_link(fact) for fact in facts]
+    durable.keep([fact.folder for fact in facts])
+    return won
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
+
+
+def _link(fact: Fact) -> bool:
+    folder = fact.folder
+    try:
+        os.link(fact.temporary, fact.name, src_dir_fd=folder, dst_dir_fd=folder)
+        return True
+    except FileExistsError:
+        # An NFS server that answers a repeated request says "exists" about our own link. The mark tells; link counts
+        # and inode numbers do not on every network file system.
+        return _read_all(folder, fact.name).startswith(fact.mark + b"\n")
+    finally:
+        os.unlink(fact.temporary, dir_fd=folder)
 
 
 def mark(folder: int, fact: str) -> None:
     """Note a fact that has no content and may be lost in a power failure."""
     with contextlib.suppress(FileExistsError):
-        os.close(os.open(fact, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=folder))
+        os.close(os.open(fact, WRITE, 0o600, dir_fd=folder))
 
 
 def read(folder: int, fact: str) -> bytes | None:

@@ -8,7 +8,7 @@ text goes first and names its claim, so after a crash, or beside another watcher
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from slurmk8s.intake import journal, naming
@@ -55,44 +55,73 @@ def notepad(text: str) -> bytes:
     return b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode("utf-8", "replace")
 
 
-def deliver_job(to: Delivery, job_id: int, script: bytes, text: str) -> None:
+@dataclass(frozen=True)
+class Prepared:
+    """A receipt that is written and not yet to be seen."""
+
+    to: Delivery
+    folder: int
+    names: Iterator[str]
+    ending: str
+    opened: list[int]
+    """What the disk must keep before anybody sees it."""
+    script: bytes | None = None
+    """What was submitted."""
+    whole: bool = False
+    """Whether the dropped thing itself goes beside the text."""
+
+
+def prepare_job(to: Delivery, job_id: int, script: bytes, text: str) -> Prepared:
     """`processed/<name>.<job id>`, exactly what was submitted, and its receipt."""
-    processed = to.folders.processed
     names = (f"{candidate}.{job_id}" for candidate in naming.numbered(naming.base(to.name)))
-    with acting_as(to.identity):
-        name = _tell(to, processed, names, RECEIPT, text)
-        to.reached("receipt delivered")
-        hidden = _written(to, processed, script)
-        _link(processed, hidden, processed, name, lambda taken: _content(processed, taken, len(script) + 1) == script)
-        _remove(processed, hidden)
-        os.fsync(processed)
-    to.reached("file delivered")
+    return _prepared(Prepared(to, to.folders.processed, names, RECEIPT, [], script), text)
 
 
-def deliver_text(to: Delivery, text: str) -> None:
+def prepare_text(to: Delivery, text: str) -> Prepared:
     """`processed/<name>.receipt.txt` alone: the drop was a request, there is nothing in it to keep."""
-    processed = to.folders.processed
+    return _prepared(Prepared(to, to.folders.processed, naming.numbered(naming.base(to.name)), RECEIPT, []), text)
+
+
+def prepare_refusal(to: Delivery, text: str) -> Prepared:
+    """`failed/<name>`, the very thing that was dropped, and why."""
+    names = naming.numbered(naming.base(to.name))
+    return _prepared(Prepared(to, to.folders.failed, names, ERROR, [], whole=True), text)
+
+
+def _prepared(receipt: Prepared, text: str) -> Prepared:
+    to = receipt.to
     with acting_as(to.identity):
-        _tell(to, processed, naming.numbered(naming.base(to.name)), RECEIPT, text)
-        os.fsync(processed)
+        receipt.opened.append(_written(to, receipt.folder, _hidden(to), notepad(text)))
+        if receipt.script is not None:
+            receipt.opened.append(_written(to, receipt.folder, _hidden(to, "script"), receipt.script))
+    return receipt
+
+
+def publish(receipt: Prepared) -> None:
+    """Give it its visible names, once it is on disk."""
+    to, folder = receipt.to, receipt.folder
+    while receipt.opened:
+        os.close(receipt.opened.pop())
+    with acting_as(to.identity):
+        name = _tell(receipt)
     to.reached("receipt delivered")
+    if receipt.script is not None:
+        hidden, script = _hidden(to, "script"), receipt.script
+        with acting_as(to.identity):
+            _link(folder, hidden, folder, name, lambda taken: _content(folder, taken, len(script) + 1) == script)
+            _remove(folder, hidden)
+    elif receipt.whole:
+        _return_drop(to, folder, name)
     to.reached("file delivered")
 
 
-def deliver_refusal(to: Delivery, text: str) -> None:
-    """`failed/<name>`, the very thing that was dropped, and why."""
-    failed = to.folders.failed
-    with acting_as(to.identity):
-        name = _tell(to, failed, naming.numbered(naming.base(to.name)), ERROR, text)
-    to.reached("receipt delivered")
-    # Done as ourselves: the drop may be anybody's. Neither a link nor a rename follows what the name points to.
+def _return_drop(to: Delivery, failed: int, name: str) -> None:
+    """As ourselves: the drop may be anybody's. Neither a link nor a rename follows what the name points to."""
     if stat.S_ISDIR(os.stat(to.name, dir_fd=to.inside, follow_symlinks=False).st_mode):
         _move_folder(to, failed, name)
     else:
         look = _look(to.inside, to.name)
         _link(to.inside, to.name, failed, name, lambda taken: _look(failed, taken) == look)
-    os.fsync(failed)
-    to.reached("file delivered")
 
 
 def tell_waiting(to: Delivery, text: str) -> None:
@@ -105,7 +134,7 @@ def tell_waiting(to: Delivery, text: str) -> None:
             note = f"{candidate}{WAITING_NOTE}"
             try:
                 with acting_as(to.identity):
-                    _write(place, note, notepad(text), to.mode)
+                    _write_safely(place, note, notepad(text), to.mode)
             except FileExistsError:
                 with acting_as(to.identity):
                     if not _mentions(to, place, note):
@@ -138,15 +167,15 @@ def keep_readme(folders: Folders, name: str, text: str) -> None:
             return
     temporary = f".{name}.{os.getpid()}.tmp"
     _remove(folders.submit, temporary)
-    _write(folders.submit, temporary, wanted, 0o644)
+    _write_safely(folders.submit, temporary, wanted, 0o644)
     os.rename(temporary, name, src_dir_fd=folders.submit, dst_dir_fd=folders.submit)
 
 
-def _tell(to: Delivery, folder: int, names: Iterable[str], ending: str, text: str) -> str:
+def _tell(receipt: Prepared) -> str:
     """Put the text beside the first name that is free, and take that name by it; or find that it is there already."""
-    hidden = _written(to, folder, notepad(text))
-    for name in names:
-        note = f"{name}{ending}"
+    to, folder, hidden = receipt.to, receipt.folder, _hidden(receipt.to)
+    for name in receipt.names:
+        note = f"{name}{receipt.ending}"
         if _exists(folder, name) and not _mentions(to, folder, note):
             continue
         try:
@@ -171,27 +200,40 @@ def _content(folder: int, name: str, limit: int) -> bytes:
     return b""
 
 
-def _written(to: Delivery, folder: int, data: bytes) -> str:
-    hidden = f".{to.claim.token}.tmp"
+def _hidden(to: Delivery, what: str = "text") -> str:
+    """A name that only this claim knows."""
+    return f".{to.claim.token}.{what}.tmp"
+
+
+def _written(to: Delivery, folder: int, hidden: str, data: bytes) -> int:
+    """Write it and keep it open."""
     try:
-        _write(folder, hidden, data, to.mode)
+        return _write(folder, hidden, data, to.mode)
     except FileExistsError:  # half written before a crash
         _remove(folder, hidden)
-        _write(folder, hidden, data, to.mode)
-    return hidden
+        return _write(folder, hidden, data, to.mode)
 
 
-def _write(folder: int, name: str, data: bytes, mode: int) -> None:
+def _write(folder: int, name: str, data: bytes, mode: int) -> int:
     descriptor = os.open(name, CREATE, 0o600, dir_fd=folder)
     try:
-        with open(descriptor, "wb") as file:
+        with open(descriptor, "wb", closefd=False) as file:
             file.write(data)
-            file.flush()
-            os.fchmod(file.fileno(), mode)
-            os.fsync(file.fileno())
+        os.fchmod(descriptor, mode)
     except OSError:  # a full disk or quota: no half receipt stays
+        os.close(descriptor)
         _remove(folder, name)
         raise
+    return descriptor
+
+
+def _write_safely(folder: int, name: str, data: bytes, mode: int) -> None:
+    """Write it, and have the disk keep it."""
+    descriptor = _write(folder, name, data, mode)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _link(source: int, old: str, folder: int, wanted: str, is_it: Callable[[str], bool]) -> None:

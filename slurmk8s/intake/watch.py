@@ -281,7 +281,7 @@ class Watcher:
     def _look_for_late_jobs(self, opened: Folders) -> None:
         now = time.monotonic()
         self._next_late_look = max(now + LATE_SECONDS, self._slurm_after)
-        self.desk.keyed.renew()
+        self.desk.answering.keyed.renew()
         for claim, since in list(self.doubtful.items()):
             if self.desk.look_for_others(opened, claim) and now - since > DOUBT_SECONDS:
                 with claims.opened(opened, claim) as folder:
@@ -289,7 +289,7 @@ class Watcher:
                 del self.doubtful[claim]
 
     def _forget(self, opened: Folders) -> None:
-        self.desk.keyed.renew()
+        self.desk.answering.keyed.renew()
         there, here = now_there(opened.done), time.time()
         for claim in claims.claims(opened.done):
             if here - claim.claimed < KEEP_SECONDS:

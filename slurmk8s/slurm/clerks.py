@@ -16,17 +16,18 @@ import signal
 import struct
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from typing import IO
 
-from slurmk8s.slurm.execute import Done, Order, execute
+from slurmk8s.slurm.execute import Done, Errand, Order, execute_all
 
-LENGTHS = struct.Struct("!III")
-LONGEST = 4 << 20
-"""Bytes of each part of an answer. sbatch says a line or two."""
+LONGEST = 16 << 20
+"""Bytes of one part: a script is as long as a drop may be."""
+LONGEST_WORDS = 1 << 20
+"""Of what a program says. sbatch says a line or two."""
+MOST_PARTS = 10_000
+PIPE = 65536
 SECONDS_MORE = 5.0
 """A clerk that has not answered by then has been stopped."""
 
@@ -34,10 +35,9 @@ Person = tuple[int, int, tuple[int, ...]]
 
 
 class Clerks:
-    """`run` is `execute`, done by the person's clerk while any are on duty. May be called by several threads."""
+    """`run_all` is `execute_all`, done by the person's clerk while any are on duty."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._idle: dict[Person, list[_Clerk]] = {}
         self._on_duty = False
 
@@ -49,33 +49,31 @@ class Clerks:
             yield
         finally:
             self._on_duty = False
-            with self._lock:
-                idle, self._idle = self._idle, {}
+            idle, self._idle = self._idle, {}
             for clerk in [clerk for clerks in idle.values() for clerk in clerks]:
                 clerk.dismiss()
 
     def run(self, order: Order, stdin: bytes = b"") -> Done:
-        """Have it run. If the clerk is killed meanwhile, nobody knows what became of its program."""
+        """Have one run."""
+        return self.run_all([(order, stdin)], 1)[0]
+
+    def run_all(self, errands: Sequence[Errand], at_once: int) -> list[Done]:
+        """Have errands of one person run. If the clerk is killed, nobody knows what became of them."""
+        order = errands[0][0]
         if not self._on_duty or order.uid is None or order.gid is None:
-            return execute(order, stdin)
+            return execute_all(errands, at_once)
         person = order.uid, order.gid, tuple(order.groups or ())
-        with self._lock:
-            idle = self._idle.get(person)
-            clerk = idle.pop() if idle else None
+        idle = self._idle.get(person)
         try:
-            clerk = clerk or _Clerk(person)
+            clerk = idle.pop() if idle else _Clerk(person)
         except OSError:  # no Python for that person: the dear way
-            return execute(order, stdin)
+            return execute_all(errands, at_once)
         try:
-            done = clerk.ask(order, stdin)
+            done = clerk.ask(errands, at_once)
         except (OSError, EOFError, ValueError, KeyError, TypeError):
             clerk.dismiss()
-            return Done(-signal.SIGKILL)
-        with self._lock:
-            if self._on_duty:
-                self._idle.setdefault(person, []).append(clerk)
-                return done
-        clerk.dismiss()
+            return [Done(-signal.SIGKILL)] * len(errands)
+        self._idle.setdefault(person, []).append(clerk)
         return done
 
 
@@ -98,16 +96,20 @@ class _Clerk:
         assert self._process.stdout is not None
         self._to, self._from = self._process.stdin, self._process.stdout
 
-    def ask(self, order: Order, stdin: bytes) -> Done:
-        deadline = time.monotonic() + order.seconds + SECONDS_MORE
-        own = replace(order, uid=None, gid=None, groups=None)
-        _send(self._to, json.dumps(asdict(own)).encode(), stdin, b"")
-        head, out, err = _receive(self._from, deadline)
-        answer = json.loads(head)
-        status, trouble = answer["status"], answer["trouble"]
-        if not (status is None or isinstance(status, int)) or not isinstance(trouble, str):
+    def ask(self, errands: Sequence[Errand], at_once: int) -> list[Done]:
+        slowest = max(order.seconds for order, _ in errands)
+        deadline = time.monotonic() + slowest * -(-len(errands) // at_once) + SECONDS_MORE
+        orders = [asdict(replace(order, uid=None, gid=None, groups=None)) for order, _ in errands]
+        head = {"orders": orders, "at_once": at_once}
+        _send(self._to.fileno(), [json.dumps(head).encode(), *(stdin for _, stdin in errands)], deadline)
+        said, *parts = _receive(self._from.fileno(), deadline)
+        ends = json.loads(said)
+        if len(ends) != len(errands) or len(parts) != 2 * len(errands):
             raise ValueError("not an answer")
-        return Done(status, out, err, trouble)
+        return [
+            Done(_status(end["status"]), out, err, str(end["trouble"]))
+            for end, out, err in zip(ends, parts[0::2], parts[1::2], strict=True)
+        ]
 
     def dismiss(self) -> None:
         """It has no order, or is not worth waiting for."""
@@ -118,22 +120,36 @@ class _Clerk:
         self._process.wait()
 
 
-def _send(stream: IO[bytes], head: bytes, first: bytes, second: bytes) -> None:
-    stream.write(LENGTHS.pack(len(head), len(first), len(second)) + head + first + second)
-    stream.flush()
+def _status(value: object) -> int | None:
+    if value is not None and not isinstance(value, int):
+        raise ValueError("not a status")
+    return value
 
 
-def _receive(stream: IO[bytes], deadline: float | None = None) -> tuple[bytes, bytes, bytes]:
-    """Three parts. By the descriptor: the stream's own buffer would hide from poll what it has read ahead."""
-    lengths = LENGTHS.unpack(_exactly(stream.fileno(), LENGTHS.size, deadline))
-    if max(lengths) > LONGEST + 1:  # a script is as long as a drop may be
+def _send(descriptor: int, parts: Sequence[bytes], deadline: float | None = None) -> None:
+    """The number of parts, their lengths, the parts."""
+    lengths = struct.pack(f"!{len(parts) + 1}I", len(parts), *map(len, parts))
+    left = memoryview(b"".join([lengths, *parts]))
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    while left:
+        if deadline is not None and not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            raise TimeoutError
+        left = left[os.write(descriptor, left[:PIPE]) :]
+
+
+def _receive(descriptor: int, deadline: float | None = None) -> list[bytes]:
+    (count,) = struct.unpack("!I", _exactly(descriptor, 4, deadline))
+    if not 0 < count <= MOST_PARTS:
+        raise ValueError("too many parts")
+    lengths = struct.unpack(f"!{count}I", _exactly(descriptor, 4 * count, deadline))
+    if max(lengths) > LONGEST:
         raise ValueError("too long")
-    head, first, second = (_exactly(stream.fileno(), length, deadline) for length in lengths)
-    return head, first, second
+    return [_exactly(descriptor, length, deadline) for length in lengths]
 
 
 def _exactly(descriptor: int, length: int, deadline: float | None) -> bytes:
-    data = b""
+    data = bytearray()
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     while len(data) < length:
@@ -143,19 +159,22 @@ def _exactly(descriptor: int, length: int, deadline: float | None) -> bytes:
         if not part:
             raise EOFError
         data += part
-    return data
+    return bytes(data)
 
 
 def main() -> None:
     """Be a clerk."""
     while True:
         try:
-            head, stdin, _ = _receive(sys.stdin.buffer)
+            head, *texts = _receive(0)
         except EOFError:
             return
-        done = execute(Order(**json.loads(head)), stdin)
-        answer = json.dumps({"status": done.status, "trouble": done.trouble}).encode()
-        _send(sys.stdout.buffer, answer, done.stdout[:LONGEST], done.stderr[:LONGEST])
+        asked = json.loads(head)
+        errands = [(Order(**order), stdin) for order, stdin in zip(asked["orders"], texts, strict=True)]
+        done = execute_all(errands, asked["at_once"])
+        ends = [{"status": each.status, "trouble": each.trouble} for each in done]
+        parts = [part[:LONGEST_WORDS] for each in done for part in (each.stdout, each.stderr)]
+        _send(1, [json.dumps(ends).encode(), *parts])
 
 
 if __name__ == "__main__":

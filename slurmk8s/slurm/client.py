@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from slurmk8s.errors import SlurmK8sError
 from slurmk8s.jobfile.facts import ClusterFacts
 
 
@@ -79,6 +80,11 @@ class Slurm(Protocol):
 
     def job(self, job_id: int) -> Job | None:
         """The job, or None if slurmctld says that it does not know it."""
+
+    def submit_all(
+        self, jobs: Sequence[tuple[bytes, Sequence[str]]], identity: Identity | None, at_once: int
+    ) -> list[int | SlurmK8sError]:
+        """Run sbatch for each, begun in this order, so many at a time; each job's id, or what `submit` raises."""
 
     def parts(self, name: str) -> list[Job]:
         """All records of a job as people name it: `12`, an array's tasks too, or `12_3`.

@@ -1,16 +1,16 @@
 """The Slurm client that runs Slurm's own programs: it works with every release and needs nothing but them."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 from slurmk8s.config import Slurm as SlurmConfig
-from slurmk8s.errors import PersonFault, SlurmUnreachable
+from slurmk8s.errors import PersonFault, SlurmK8sError, SlurmUnreachable
 from slurmk8s.jobfile.facts import ClusterFacts
 from slurmk8s.slurm import facts, full, records, stamp
 from slurmk8s.slurm.client import Identity, Job
-from slurmk8s.slurm.execute import Done, Order, execute
-from slurmk8s.slurm.programs import Programs, refusal, text, words
+from slurmk8s.slurm.execute import Done, Order, execute_all
+from slurmk8s.slurm.programs import Execute, Programs, heard, refusal, text, words
 
 Named = TypeVar("Named", bound=int | str)
 
@@ -27,7 +27,7 @@ GONE = ("Invalid job id specified", "Job has already finished", "Job/step alread
 class SlurmCommands:
     """`client.Slurm`, served by sbatch, squeue, scontrol and scancel."""
 
-    def __init__(self, config: SlurmConfig, execute: Callable[[Order, bytes], Done] = execute) -> None:
+    def __init__(self, config: SlurmConfig, execute: Execute = execute_all) -> None:
         self.programs = Programs(config, execute)
 
     def answers(self) -> bool:
@@ -39,13 +39,35 @@ class SlurmCommands:
 
     def submit(self, script: bytes, options: Sequence[str], identity: Identity | None) -> int:
         """Run sbatch with the script on stdin and the options, as that person; the job's id."""
-        arguments = ["sbatch", "--parsable", *options]
-        done = self.programs.run(arguments, script, identity, last_words=full.SLEEPS)
+        outcome = self.submit_all([(script, options)], identity, 1)[0]
+        if isinstance(outcome, SlurmK8sError):
+            raise outcome
+        return outcome
+
+    def submit_all(
+        self, jobs: Sequence[tuple[bytes, Sequence[str]]], identity: Identity | None, at_once: int
+    ) -> list[int | SlurmK8sError]:
+        """Run sbatch for each, begun in this order, so many at a time; each job's id, or what `submit` raises."""
+        order = self.programs.order
+        errands = [
+            (order(["sbatch", "--parsable", *options], identity, last_words=full.SLEEPS), script)
+            for script, options in jobs
+        ]
+        ended = self.programs.execute(errands, at_once)
+        return [
+            self._submitted(order, done, script, identity) for (order, script), done in zip(errands, ended, strict=True)
+        ]
+
+    def _submitted(self, order: Order, end: Done, script: bytes, identity: Identity | None) -> int | SlurmK8sError:
+        try:
+            done = heard(order, end)
+        except SlurmUnreachable as fault:
+            return fault
         if done.returncode != 0:
-            raise full.judged(self.programs, done, script, identity)
+            return full.judged(self.programs, done, script, identity)
         answer = re.fullmatch(r"(\d+)(?:;\S+)?", text(done.stdout).strip())
         if answer is None:
-            raise SlurmUnreachable(f"sbatch ended well but named no job: {text(done.stdout)!r} {words(done)}")
+            return SlurmUnreachable(f"sbatch ended well but named no job: {text(done.stdout)!r} {words(done)}")
         return int(answer[1])
 
     def job(self, job_id: int) -> Job | None:

@@ -9,9 +9,12 @@ from pathlib import Path
 from slurmk8s.config import Slurm as SlurmConfig
 from slurmk8s.errors import NoAnswer, PersonFault, SlurmUnreachable
 from slurmk8s.slurm.client import Identity
-from slurmk8s.slurm.execute import Done, Order, execute
+from slurmk8s.slurm.execute import Done, Errand, Order, execute_all
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
+
+Execute = Callable[[Sequence[Errand], int], list[Done]]
+"""What runs errands of one person, so many at a time."""
 
 VERDICT = re.compile(
     r"(?:[a-z]+: )?(?:(?:error|fatal): )?"
@@ -58,7 +61,7 @@ UNKNOWN_OUTCOME = (
 class Programs:
     """Slurm's command-line clients, as configured. `execute`: what starts them."""
 
-    def __init__(self, config: SlurmConfig, execute: Callable[[Order, bytes], Done] = execute) -> None:
+    def __init__(self, config: SlurmConfig, execute: Execute = execute_all) -> None:
         self.config = config
         self.execute = execute
 
@@ -92,38 +95,50 @@ class Programs:
 
         With `last_words` it is stopped once it has said one of them: what it would do next is not waited for.
         """
-        program = self.program(arguments[0])
-        done = self.execute(
-            Order(
-                (program, *arguments[1:]),
-                environment or self.environment(identity),
-                self.config.command_seconds,
-                identity.uid if identity else None,
-                identity.gid if identity else None,
-                identity.groups if identity else None,
-                tuple(last_words),
-            ),
-            stdin,
+        order = self.order(arguments, identity, environment, last_words)
+        return heard(order, self.execute([(order, stdin)], 1)[0])
+
+    def order(
+        self,
+        arguments: Sequence[str],
+        identity: Identity | None = None,
+        environment: dict[str, str] | None = None,
+        last_words: Sequence[str] = (),
+    ) -> Order:
+        """What is to be run."""
+        return Order(
+            (self.program(arguments[0]), *arguments[1:]),
+            environment or self.environment(identity),
+            self.config.command_seconds,
+            identity.uid if identity else None,
+            identity.gid if identity else None,
+            identity.groups if identity else None,
+            tuple(last_words),
         )
-        if done.trouble:
-            raise SlurmUnreachable(f"{done.trouble}.", "Check [slurm] bin_folder.")
-        if done.status is None:
-            raise NoAnswer(
-                f"{arguments[0]} gave no answer within {self.config.command_seconds:g} seconds.",
-                "Look at slurmctld's log; `scontrol ping` says whether it answers.",
-            )
-        if done.status < 0:
-            raise NoAnswer(f"{arguments[0]} was killed by signal {-done.status} before it answered.")
-        ended = subprocess.CompletedProcess([program, *arguments[1:]], done.status, done.stdout, done.stderr)
-        if done.status > 0 and outcome_unknown(ended):
-            raise SlurmUnreachable(
-                f"{arguments[0]} did not reach Slurm: {words(ended)}", "`scontrol ping` says whether slurmctld answers."
-            )
-        return ended
 
     def program(self, name: str) -> str:
         """Its path: in the configured folder, else for PATH to find."""
         return str(Path(self.config.bin_folder) / name) if self.config.bin_folder else name
+
+
+def heard(order: Order, done: Done) -> "subprocess.CompletedProcess[bytes]":
+    """What a program that has ended says; SlurmUnreachable if it gave no answer."""
+    name = Path(order.command[0]).name
+    if done.trouble:
+        raise SlurmUnreachable(f"{done.trouble}.", "Check [slurm] bin_folder.")
+    if done.status is None:
+        raise NoAnswer(
+            f"{name} gave no answer within {order.seconds:g} seconds.",
+            "Look at slurmctld's log; `scontrol ping` says whether it answers.",
+        )
+    if done.status < 0:
+        raise NoAnswer(f"{name} was killed by signal {-done.status} before it answered.")
+    ended = subprocess.CompletedProcess(list(order.command), done.status, done.stdout, done.stderr)
+    if done.status > 0 and outcome_unknown(ended):
+        raise SlurmUnreachable(
+            f"{name} did not reach Slurm: {words(ended)}", "`scontrol ping` says whether slurmctld answers."
+        )
+    return ended
 
 
 def text(output: bytes) -> str:

@@ -45,7 +45,7 @@ class Intake:
     def names(self, folder: str) -> list[str]:
         """What people see there, our guide left out."""
         found = [path.name for path in (self.jobs / folder).iterdir()]
-        return sorted(name for name in found if name != "README.txt")
+        return sorted(name for name in found if name != "README.txt" and not name.startswith("."))
 
     def environment(self, more: dict[str, str] | None = None) -> dict[str, str]:
         """Write the configuration and point to it."""

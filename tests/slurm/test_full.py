@@ -73,7 +73,7 @@ def test_nothing_of_a_stopped_sbatch_arrives_later(filled: Any, bob: Identity) -
     filled.until(lambda: "JobId" not in filled.run("scontrol", "show", "jobs"), "there is room again", 60)
     after = submit(filled, bob)
     assert filled.commands.live_jobs() == {after}
-    assert filled.commands.jobs_with_key(bob.uid, key) == []
+    assert key not in filled.commands.ids_by_key(bob.uid)
 
 
 def test_a_submit_limit_of_a_person_means_wait_for_that_person(
@@ -155,7 +155,7 @@ def test_a_job_is_found_by_its_key_where_slurmdbd_is(accounting_slurm: Any, alic
     first = submit(accounting_slurm, alice, comment)
     array = submit(accounting_slurm, alice, comment, script=ARRAY)
     submit(accounting_slurm, bob, comment)
-    assert [job.job_id for job in accounting_slurm.commands.jobs_with_key(alice.uid, key)] == [first, array]
+    assert accounting_slurm.commands.ids_by_key(alice.uid)[key] == [first, array]
     accounting_slurm.stop("slurmctld")
     accounting_slurm.start_slurmctld()
-    assert [job.job_id for job in accounting_slurm.commands.jobs_with_key(alice.uid, key)] == [first, array]
+    assert accounting_slurm.commands.ids_by_key(alice.uid)[key] == [first, array]

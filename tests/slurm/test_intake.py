@@ -355,8 +355,8 @@ def test_a_slow_copy_is_taken_when_it_is_complete(ready: Intake, name: str, wait
     script = 'exec >"$1"; echo "#!/bin/bash"; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; echo "echo $i"; done'
     as_person(ALICE, ["sh", "-c", script, "sh", str(ready.jobs / "submit" / name)])
     wait_for(lambda: len(ready.names("processed")) == 2, "the receipt")
-    (copy,) = (path for path in (ready.jobs / "processed").iterdir() if path.suffix != ".txt")
-    assert copy.read_text().endswith("echo 10\n")
+    (copy,) = (each for each in ready.names("processed") if not each.endswith(".txt"))
+    assert (ready.jobs / "processed" / copy).read_text().endswith("echo 10\n")
 
 
 def test_a_term_signal_ends_the_watcher_in_good_order(ready: Intake, name: str, wait_for: Callable[..., Any]) -> None:

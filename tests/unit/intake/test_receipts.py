@@ -44,7 +44,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_a_receipt_is_right_in_windows_notepad(nas: Nas, delivery: Delivery) -> None:
-    receipts.deliver_job(delivery, 7, b"#!/bin/sh\n", "한글\nline\n")
+    receipts.publish(receipts.prepare_job(delivery, 7, b"#!/bin/sh\n", "한글\nline\n"))
     folder = nas.jobs_folder / "processed"
     assert names(folder) == ["job.sh.7", "job.sh.7.receipt.txt"]
     assert (folder / "job.sh.7").read_bytes() == b"#!/bin/sh\n"
@@ -55,7 +55,7 @@ def test_a_receipt_is_right_in_windows_notepad(nas: Nas, delivery: Delivery) -> 
 def test_an_earlier_receipt_of_the_same_name_is_never_replaced(nas: Nas, submit: Path, opened: Folders) -> None:
     for number in range(3):
         for delivery in dropped(submit, opened, "job.sh"):
-            receipts.deliver_refusal(delivery, f"reason {number}")
+            receipts.publish(receipts.prepare_refusal(delivery, f"reason {number}"))
     folder = nas.jobs_folder / "failed"
     assert names(folder) == [
         "job-2.sh", "job-2.sh.error.txt", "job-3.sh", "job-3.sh.error.txt", "job.sh", "job.sh.error.txt",
@@ -66,7 +66,7 @@ def test_an_earlier_receipt_of_the_same_name_is_never_replaced(nas: Nas, submit:
 def test_a_reason_left_behind_by_its_file_is_not_given_to_another(nas: Nas, delivery: Delivery) -> None:
     folder = nas.jobs_folder / "failed"
     (folder / "job.sh.error.txt").write_text("old")
-    receipts.deliver_refusal(delivery, "new")
+    receipts.publish(receipts.prepare_refusal(delivery, "new"))
     assert names(folder) == ["job-2.sh", "job-2.sh.error.txt", "job.sh.error.txt"]
 
 
@@ -77,9 +77,9 @@ def test_a_delivery_that_is_repeated_after_a_crash_tells_nothing_twice(
 ) -> None:
     def deliver(to: Delivery) -> None:
         if kind == "job":
-            receipts.deliver_job(to, 7, b"script", text_of(to))
+            receipts.publish(receipts.prepare_job(to, 7, b"script", text_of(to)))
         else:
-            receipts.deliver_refusal(to, text_of(to))
+            receipts.publish(receipts.prepare_refusal(to, text_of(to)))
 
     def crash(step: str) -> None:
         if step == crash_at:
@@ -95,8 +95,8 @@ def test_a_delivery_that_is_repeated_after_a_crash_tells_nothing_twice(
 
 def test_a_half_written_receipt_is_written_again(nas: Nas, delivery: Delivery) -> None:
     folder = nas.jobs_folder / "processed"
-    (folder / f".{delivery.claim.token}.tmp").write_bytes(b"hal")
-    receipts.deliver_job(delivery, 7, b"whole", text_of(delivery))
+    (folder / f".{delivery.claim.token}.text.tmp").write_bytes(b"hal")
+    receipts.publish(receipts.prepare_job(delivery, 7, b"whole", text_of(delivery)))
     assert names(folder) == ["job.sh.7", "job.sh.7.receipt.txt"]
     assert (folder / "job.sh.7").read_bytes() == b"whole"
 
@@ -108,7 +108,9 @@ def test_a_link_is_delivered_as_the_link_it_is(nas: Nas, submit: Path, opened: F
     claim = claims.take(opened, Drop("", "job.sh"), nothing_happens)
     assert claim is not None
     with claims.opened(opened, claim) as inside:
-        receipts.deliver_refusal(Delivery(opened, claim, inside, "job.sh", None, 0o600, nothing_happens), "a link")
+        receipts.publish(
+            receipts.prepare_refusal(Delivery(opened, claim, inside, "job.sh", None, 0o600, nothing_happens), "a link")
+        )
     assert (nas.jobs_folder / "failed" / "job.sh").is_symlink()
     assert secret.stat().st_nlink == 1
 
@@ -119,7 +121,9 @@ def test_a_dropped_folder_comes_back_whole_with_its_reason(nas: Nas, submit: Pat
     claim = claims.take(opened, Drop("", "data"), nothing_happens)
     assert claim is not None
     with claims.opened(opened, claim) as inside:
-        receipts.deliver_refusal(Delivery(opened, claim, inside, "data", None, 0o600, nothing_happens), "a folder")
+        receipts.publish(
+            receipts.prepare_refusal(Delivery(opened, claim, inside, "data", None, 0o600, nothing_happens), "a folder")
+        )
         assert claims.dropped_name(inside) is None
     assert names(nas.jobs_folder / "failed") == ["data", "data.error.txt"]
     assert (nas.jobs_folder / "failed" / "data" / "x.csv").exists()
