@@ -25,6 +25,8 @@ def setup(name: str, config: Config) -> None:
             encoding="utf-8",
             rotation="10 MB",
             retention=5,  # 50 MB in all: weeks of a busy site
+            # The watcher does its file work as somebody else; the log stays root's, by a thread of its own.
+            enqueue=config.nas.service_user is not None,
         )
     except OSError as error:
         # A full or read-only /var must not stop jobs: the journal still has every line.

@@ -22,6 +22,9 @@ class Nas(Section):
     require_mountpoint: bool = True
     """Refuse to work when the root is not a mount point: an unmounted NAS is an empty folder on the system disk, and
     results written there are lost. Turn off only where the "NAS" is a local disk."""
+    service_user: str | None = None
+    """Account that owns the folder `jobs` on a share with root_squash, where root is nobody: the watcher then does its
+    own work there as this account, and everything of a person's as that person. Default none: as root."""
 
     @property
     def jobs_folder(self) -> Path:

@@ -18,12 +18,15 @@ from dataclasses import dataclass
 
 from slurmk8s.intake import journal
 from slurmk8s.intake.drop import Drop
-from slurmk8s.intake.folders import FOLDER, Folders
-from slurmk8s.intake.rights import acting_as
+from slurmk8s.intake.folders import FOLDER, Folders, place
+from slurmk8s.intake.rights import acting_as, owner_of
 from slurmk8s.intake.steps import Reached
 from slurmk8s.intake.texts import Refused
 from slurmk8s.slurm.client import Identity
 
+KEPT, LENT = 0o711, 0o733
+"""Modes of a claim's folder. The person must be able to open the drop in it by name, and where root is nobody
+even to put it there; the folders above are closed to everybody."""
 DISTRUSTED = "!"
 """No account's name begins so."""
 
@@ -68,26 +71,49 @@ def take(folders: Folders, drop: Drop, reached: Reached) -> Claim | None:
     """
     suffix = f".{'' if drop.trusted else DISTRUSTED}{drop.folder}" if drop.folder else ""
     claim = Claim(f"{time.time_ns():019d}-{secrets.token_hex(16)}{suffix}")
-    # 0711: the person must be able to open the drop in it by name; the folders above are closed to everybody.
-    os.mkdir(claim.name, 0o711, dir_fd=folders.open)
+    os.mkdir(claim.name, KEPT, dir_fd=folders.open)
     reached("claim folder made")
-    source = os.open(drop.folder or ".", FOLDER, dir_fd=folders.submit)
     try:
-        with opened(folders, claim) as target:
+        with place(folders.submit, drop.folder) as (source, keeper), opened(folders, claim) as target:
             try:
-                os.rename(drop.name, drop.name, src_dir_fd=source, dst_dir_fd=target)
+                _move(drop.name, source, target, keeper)
             except FileNotFoundError:
                 # An NFS server that has done it may answer a repeated request so: the folder tells.
                 if dropped_name(target) is None:
                     drop_empty(folders, claim)
                     return None
-            except OSError:
-                drop_empty(folders, claim)
-                raise
-    finally:
-        os.close(source)
+    except OSError:
+        drop_empty(folders, claim)
+        raise
     reached("claimed")
     return claim
+
+
+def _move(name: str, source: int, target: int, keeper: Identity | None) -> None:
+    """As whoever may take things out of that folder; a folder can be moved only by who may write into it."""
+    try:
+        with lent(target, keeper):
+            os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
+    except PermissionError:
+        owner = owner_of(os.stat(name, dir_fd=source, follow_symlinks=False))
+        if owner is None:
+            raise
+        with lent(target, owner):
+            os.rename(name, name, src_dir_fd=source, dst_dir_fd=target)
+
+
+@contextlib.contextmanager
+def lent(folder: int, identity: Identity | None) -> Iterator[None]:
+    """Do something in a claim's folder as this person, who cannot reach it but through us; None: as ourselves."""
+    if identity is None:
+        yield
+        return
+    os.fchmod(folder, LENT)
+    try:
+        with acting_as(identity):
+            yield
+    finally:
+        os.fchmod(folder, KEPT)
 
 
 def drop_empty(folders: Folders, claim: Claim) -> None:

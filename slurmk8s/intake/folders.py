@@ -15,7 +15,9 @@ from loguru import logger
 
 from slurmk8s.config import Nas
 from slurmk8s.errors import ClusterFault
+from slurmk8s.intake.rights import acting_as, our_uid, owner_of, service
 from slurmk8s.mountpoint import is_root_of_mount
+from slurmk8s.slurm.client import Identity
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 EVERYBODY_ADDS = 0o1777
@@ -38,8 +40,11 @@ class Folders:
 
 @contextlib.contextmanager
 def opened(nas: Nas, *, people_add: bool) -> Iterator[Folders]:
-    """Open (and where missing, make) all folders. `people_add`: whether anyone may put files into `submit/` itself."""
-    with contextlib.ExitStack() as stack:
+    """Open (and where missing, make) all folders. `people_add`: whether anyone may put files into `submit/` itself.
+
+    Inside, our own file work is done as the account to which the NAS gives the right to it.
+    """
+    with acting_as(service(nas)), contextlib.ExitStack() as stack:
 
         def keep(descriptor: int) -> int:
             stack.callback(os.close, descriptor)
@@ -61,9 +66,27 @@ def opened(nas: Nas, *, people_add: bool) -> Iterator[Folders]:
         except OSError as error:
             raise ClusterFault(
                 f"The folder {error.filename or nas.jobs_folder} cannot be used: {error.strerror}.",
-                f"Check the mount {nas.root} and the owner of {nas.jobs_folder}.",
+                f"Check the mount {nas.root} and the owner of {nas.jobs_folder}{_if_squashed(error, nas)}.",
             ) from error
         yield folders
+
+
+@contextlib.contextmanager
+def place(submit: int, folder: str) -> Iterator[tuple[int, Identity | None]]:
+    """`submit/` itself or a person's own folder in it, and whom to act as in it: where root is nobody, its owner."""
+    keeper = owner_of(os.stat(folder, dir_fd=submit, follow_symlinks=False)) if folder else None
+    with acting_as(keeper):
+        descriptor = os.open(folder or ".", FOLDER, dir_fd=submit)
+    try:
+        yield descriptor, keeper
+    finally:
+        os.close(descriptor)
+
+
+def _if_squashed(error: OSError, nas: Nas) -> str:
+    if not isinstance(error, PermissionError) or os.geteuid() != 0 or nas.service_user:
+        return ""
+    return "; if root is nobody there (root_squash), set nas.service_user to the account that owns it"
 
 
 def _open_root(nas: Nas) -> int:
@@ -102,7 +125,7 @@ def _open_to_people(folder: int, name: str) -> None:
     wanted = EVERYBODY_ADDS if mode == 0o755 else mode | stat.S_ISVTX if mode & 0o022 else mode
     if wanted == mode:
         return
-    if now.st_uid == os.geteuid():
+    if now.st_uid == our_uid():
         os.fchmod(folder, wanted)
     else:
         logger.warning(f"The folder {name} has mode {mode:o}; its owner should run `chmod {wanted:o}` on it.")

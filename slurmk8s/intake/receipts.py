@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from slurmk8s.intake import journal, naming
-from slurmk8s.intake.claim import Claim
-from slurmk8s.intake.folders import FOLDER, Folders
-from slurmk8s.intake.rights import acting_as
+from slurmk8s.intake.claim import Claim, lent
+from slurmk8s.intake.folders import Folders, place
+from slurmk8s.intake.rights import acting_as, our_uid, owner_of
 from slurmk8s.intake.steps import Reached
 from slurmk8s.slurm.client import Identity
 
@@ -116,33 +116,35 @@ def publish(receipt: Prepared) -> None:
 
 
 def _return_drop(to: Delivery, failed: int, name: str) -> None:
-    """As ourselves: the drop may be anybody's. Neither a link nor a rename follows what the name points to."""
-    if stat.S_ISDIR(os.stat(to.name, dir_fd=to.inside, follow_symlinks=False).st_mode):
-        _move_folder(to, failed, name)
-    else:
-        look = _look(to.inside, to.name)
-        _link(to.inside, to.name, failed, name, lambda taken: _look(failed, taken) == look)
+    """As ourselves, for the drop may be anybody's; where root is nobody as its owner: Linux lets nobody else link it.
+
+    Neither a link nor a rename follows what the name points to.
+    """
+    status = os.stat(to.name, dir_fd=to.inside, follow_symlinks=False)
+    with lent(to.inside, owner_of(status)):
+        if stat.S_ISDIR(status.st_mode):
+            _move_folder(to, failed, name)
+        else:
+            look = _look(to.inside, to.name)
+            _link(to.inside, to.name, failed, name, lambda taken: _look(failed, taken) == look)
 
 
 def tell_waiting(to: Delivery, text: str) -> None:
     """A note beside where the drop lay; once per claim."""
     if journal.read(to.inside, journal.WAITING) is not None:
         return
-    place = os.open(to.claim.folder or ".", FOLDER, dir_fd=to.folders.submit)
-    try:
+    with place(to.folders.submit, to.claim.folder) as (folder, _):
         for candidate in naming.numbered(naming.base(to.name)):
             note = f"{candidate}{WAITING_NOTE}"
             try:
                 with acting_as(to.identity):
-                    _write_safely(place, note, notepad(text), to.mode)
+                    _write_safely(folder, note, notepad(text), to.mode)
             except FileExistsError:
                 with acting_as(to.identity):
-                    if not _mentions(to, place, note):
+                    if not _mentions(to, folder, note):
                         continue
             journal.record(to.inside, journal.WAITING, os.fsencode(note))
             return
-    finally:
-        os.close(place)
 
 
 def clear_waiting(folders: Folders, claim: Claim, inside: int, identity: Identity | None) -> None:
@@ -150,20 +152,19 @@ def clear_waiting(folders: Folders, claim: Claim, inside: int, identity: Identit
     note = journal.read(inside, journal.WAITING)
     if note is None:
         return
-    with contextlib.suppress(FileNotFoundError):  # the person removed their own folder
-        place = os.open(claim.folder or ".", FOLDER, dir_fd=folders.submit)
-        try:
-            with acting_as(identity):
-                _remove(place, os.fsdecode(note))
-        finally:
-            os.close(place)
+    with (
+        contextlib.suppress(FileNotFoundError),  # the person removed their own folder
+        place(folders.submit, claim.folder) as (folder, _),
+        acting_as(identity),
+    ):
+        _remove(folder, os.fsdecode(note))
 
 
 def keep_readme(folders: Folders, name: str, text: str) -> None:
     """Keep the guide in `submit/` up to date; it is ours, so it is replaced."""
     wanted = notepad(text)
     with contextlib.suppress(OSError), open(os.open(name, READ, dir_fd=folders.submit), "rb") as file:
-        if os.fstat(file.fileno()).st_uid == os.geteuid() and file.read(len(wanted) + 1) == wanted:
+        if os.fstat(file.fileno()).st_uid == our_uid() and file.read(len(wanted) + 1) == wanted:
             return
     temporary = f".{name}.{os.getpid()}.tmp"
     _remove(folders.submit, temporary)

@@ -16,8 +16,8 @@ from loguru import logger
 from slurmk8s.config import Intake
 from slurmk8s.intake import accounts, identity
 from slurmk8s.intake.drop import Drop, Look, job_to_cancel
-from slurmk8s.intake.folders import FOLDER
-from slurmk8s.intake.rights import acting_as
+from slurmk8s.intake.folders import place
+from slurmk8s.intake.rights import acting_as, owner_of
 
 README = "README.txt"
 FOLDER_PATIENCE = 15
@@ -77,7 +77,8 @@ class Scanner:
             if stat.S_ISDIR(status.st_mode) and identity.is_person(name, self.intake):
                 self.people[name] = (status.st_dev, status.st_ino)
                 try:
-                    self._look_into(submit, name, ours, found)
+                    with place(submit, name) as (folder, _):
+                        self._look_into(folder, name, ours, found)
                 except OSError as error:  # gone between two looks, or closed to us: the next pass sees
                     self._warn(name, error.strerror or str(error))
             else:
@@ -91,15 +92,13 @@ class Scanner:
         ours = os.fstat(submit)
         return {path: (ours.st_dev, ours.st_ino)} | {path / name: place for name, place in self.people.items()}
 
-    def _look_into(self, submit: int, name: str, ours: os.stat_result, found: dict[Drop, Look]) -> None:
-        folder = os.open(name, FOLDER, dir_fd=submit)
-        try:
-            trusted = identity.is_own_folder(os.fstat(folder), name, ours, self.intake)
+    def _look_into(self, folder: int, name: str, ours: os.stat_result, found: dict[Drop, Look]) -> None:
+        status = os.fstat(folder)
+        trusted = identity.is_own_folder(status, name, ours, self.intake)
+        with acting_as(owner_of(status)):
             for inner in self._candidates(name, folder):
-                if status := _status(folder, inner):
-                    found[Drop(name, inner, trusted)] = _look(inner, status)
-        finally:
-            os.close(folder)
+                if look := _status(folder, inner):
+                    found[Drop(name, inner, trusted)] = _look(inner, look)
 
     def _candidates(self, key: str, folder: int) -> list[str]:
         names = os.listdir(folder)
@@ -124,12 +123,9 @@ class Scanner:
 
 def look_again(submit: int, drop: Drop) -> Look | None:
     """How one drop looks right now."""
-    folder = os.open(drop.folder or ".", FOLDER, dir_fd=submit)
-    try:
+    with place(submit, drop.folder) as (folder, keeper), acting_as(keeper):
         status = _status(folder, drop.name)
         return _look(drop.name, status) if status else None
-    finally:
-        os.close(folder)
 
 
 def has_hole(submit: int, drop: Drop, limit: int) -> bool:
@@ -137,22 +133,21 @@ def has_hole(submit: int, drop: Drop, limit: int) -> bool:
 
     Looked at as its owner. What cannot be read is no reason to wait: it is claimed and answered.
     """
-    folder = os.open(drop.folder or ".", FOLDER, dir_fd=submit)
     try:
-        status = os.stat(drop.name, dir_fd=folder, follow_symlinks=False)
-        owner = accounts.with_uid(status.st_uid)
-        if not stat.S_ISREG(status.st_mode) or not 0 < status.st_size <= limit or owner is None:
-            return False
-        with acting_as(owner if os.geteuid() == 0 else None):
-            opened = os.open(drop.name, OPEN, dir_fd=folder)
-            try:
-                data = os.read(opened, limit) if stat.S_ISREG(os.fstat(opened).st_mode) else b""
-            finally:
-                os.close(opened)
+        with place(submit, drop.folder) as (folder, keeper):
+            with acting_as(keeper):
+                status = os.stat(drop.name, dir_fd=folder, follow_symlinks=False)
+            owner = accounts.with_uid(status.st_uid)
+            if not stat.S_ISREG(status.st_mode) or not 0 < status.st_size <= limit or owner is None:
+                return False
+            with acting_as(owner if os.geteuid() == 0 else None):
+                opened = os.open(drop.name, OPEN, dir_fd=folder)
+                try:
+                    data = os.read(opened, limit) if stat.S_ISREG(os.fstat(opened).st_mode) else b""
+                finally:
+                    os.close(opened)
     except OSError:
         return False
-    finally:
-        os.close(folder)
     return HOLE in data or not data.strip(b"\0")
 
 
@@ -170,8 +165,12 @@ def _status(folder: int, name: str) -> os.stat_result | None:
 def _opened_status(folder: int, name: str, status: os.stat_result) -> os.stat_result:
     """By open and fstat: an NFS client may answer a plain stat from its cache, but asks the server on open."""
     try:
-        descriptor = os.open(name, OPEN, dir_fd=folder)
-    except PermissionError:  # a private file where root is nobody: the cached look must do
+        try:
+            descriptor = os.open(name, OPEN, dir_fd=folder)
+        except PermissionError:  # a private file where root is nobody
+            with acting_as(owner_of(status)):
+                descriptor = os.open(name, OPEN, dir_fd=folder)
+    except PermissionError:  # nor may its owner: the cached look must do
         return status
     try:
         return os.fstat(descriptor)

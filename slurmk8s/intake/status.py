@@ -12,6 +12,7 @@ from slurmk8s.intake import accounts, folders, journal, naming
 from slurmk8s.intake.case import Case, opened
 from slurmk8s.intake.claim import claims
 from slurmk8s.intake.folders import Folders
+from slurmk8s.intake.rights import acting_as
 from slurmk8s.intake.scan import Scanner
 
 
@@ -42,8 +43,9 @@ def _arriving(found: Folders, config: Config) -> Iterator[Item]:
     now = time.time()
     for drop, look in Scanner(config.intake).looks(found.submit).items():
         with contextlib.suppress(OSError):  # taken meanwhile
+            with folders.place(found.submit, drop.folder) as (folder, keeper), acting_as(keeper):
+                owner = os.stat(drop.name, dir_fd=folder, follow_symlinks=False).st_uid
             path = f"{drop.folder}/{drop.name}" if drop.folder else drop.name
-            owner = os.stat(path, dir_fd=found.submit, follow_symlinks=False).st_uid
             name = accounts.name_of(owner)
             yield Item("arriving", naming.printable(path), name, max(0.0, now - look.changed_ns / 1e9))
 

@@ -12,7 +12,7 @@ from loguru import logger
 from slurmk8s.intake import accounts
 from slurmk8s.intake.folders import Folders
 from slurmk8s.intake.receipts import ERROR, RECEIPT
-from slurmk8s.intake.rights import acting_as
+from slurmk8s.intake.rights import acting_as, our_uid
 
 TEXT = re.compile(rf"(.+)(?:{re.escape(RECEIPT)}|{re.escape(ERROR)})", re.DOTALL)
 AT_A_TIME = 500
@@ -49,7 +49,7 @@ def _tidy_pair(folder: int, name: str, text: str, before: float) -> int:
     beside = _status(folder, name)
     gone = 0
     # Anybody may have put a text beside somebody else's file. A folder stays for whoever dropped it.
-    if beside and beside.st_ctime < before and told.st_uid in (beside.st_uid, os.geteuid()):
+    if beside and beside.st_ctime < before and told.st_uid in (beside.st_uid, our_uid()):
         gone = 0 if stat.S_ISDIR(beside.st_mode) else _remove(folder, name, beside)
         if not gone:
             return 0

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import pwd
 import shutil
 import signal
 import socket
@@ -20,7 +19,7 @@ import pytest
 # Tests are not a package, so that the installed program is what they import.
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from intake_bed import Intake  # found only now
+from intake_bed import Intake, person  # found only now
 from slurm import accounting  # found only now
 
 from slurmk8s import config as configuration
@@ -53,17 +52,6 @@ def until(condition: Callable[[], object], what: str, seconds: float = 30) -> No
         if time.monotonic() > deadline:
             pytest.fail(f"after {seconds} s still not: {what}")
         time.sleep(0.05)
-
-
-def person(name: str) -> Identity:
-    """A test account, made if it is missing and left for the next run."""
-    try:
-        entry = pwd.getpwnam(name)
-    except KeyError:
-        subprocess.run(["useradd", "--create-home", "--key", "UID_MIN=1000", name], check=True, capture_output=True)
-        entry = pwd.getpwnam(name)
-    groups = tuple(os.getgrouplist(name, entry.pw_gid))
-    return Identity(name, entry.pw_uid, entry.pw_gid, groups, entry.pw_dir)
 
 
 class BareSlurm:
@@ -322,9 +310,7 @@ def intake(bare_slurm: BareSlurm, alice: Identity, bob: Identity) -> Iterator[In
     folder.mkdir()
     intake = Intake(bare_slurm, folder)
     yield intake
-    for process in intake.started:
-        process.kill()
-        process.wait()
+    intake.stop()
     subprocess.run(["umount", "-l", str(intake.nas)], check=False, capture_output=True)
     bare_slurm.cancel_all()  # no job may write into the folder while it goes
     shutil.rmtree(folder)

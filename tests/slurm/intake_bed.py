@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import slurmk8s
+from slurmk8s.slurm.client import Identity
 
 GOOD = b"#!/bin/bash\n#SBATCH --mem=50M\nid -un\n"
 BAD = b"#!/bin/bash\n#SBATCH --mem=8\n#SBATCH --tme=3\nid\n"
@@ -98,6 +99,12 @@ command_seconds = 20
         self.started.append(process)
         return process
 
+    def stop(self) -> None:
+        """Kill all watchers."""
+        for process in self.started:
+            process.kill()
+            process.wait()
+
     def drop(
         self, name: str, data: bytes = GOOD, user: str = ALICE, folder: str = "", into: Path | None = None
     ) -> None:
@@ -131,6 +138,17 @@ command_seconds = 20
     def show(self, job_id: int) -> str:
         """All that Slurm says about a job."""
         return self.query("scontrol", "show", "job", "-o", str(job_id))
+
+
+def person(name: str) -> Identity:
+    """A test account, made if it is missing and left for the next run."""
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        subprocess.run(["useradd", "--create-home", "--key", "UID_MIN=1000", name], check=True, capture_output=True)
+        entry = pwd.getpwnam(name)
+    groups = tuple(os.getgrouplist(name, entry.pw_gid))
+    return Identity(name, entry.pw_uid, entry.pw_gid, groups, entry.pw_dir)
 
 
 def as_person(user: str, command: list[Any], data: bytes = b"") -> None:
