@@ -71,7 +71,8 @@ def take(folders: Folders, drop: Drop, reached: Reached) -> Claim | None:
     """
     suffix = f".{'' if drop.trusted else DISTRUSTED}{drop.folder}" if drop.folder else ""
     claim = Claim(f"{time.time_ns():019d}-{secrets.token_hex(16)}{suffix}")
-    os.mkdir(claim.name, KEPT, dir_fd=folders.open)
+    with contextlib.suppress(FileExistsError):  # what an NFS server answers when asked again: the name is ours alone
+        os.mkdir(claim.name, KEPT, dir_fd=folders.open)
     reached("claim folder made")
     try:
         with place(folders.submit, drop.folder) as (source, keeper), opened(folders, claim) as target:
@@ -179,7 +180,7 @@ def finish(folders: Folders, claim: Claim, folder: int, reached: Reached) -> Non
         os.rename(claim.name, claim.name, src_dir_fd=folders.open, dst_dir_fd=folders.done)
     reached("moved to done")
     for name in set(os.listdir(folder)) - journal.LASTING:
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):  # a deleted file that NFS keeps while it is open: it goes with the claim
             os.unlink(name, dir_fd=folder)
     reached("cleared")
 

@@ -85,7 +85,8 @@ def _link(fact: Fact) -> bool:
         # and inode numbers do not on every network file system.
         return _read_all(folder, fact.name).startswith(fact.mark + b"\n")
     finally:
-        os.unlink(fact.temporary, dir_fd=folder)
+        with contextlib.suppress(FileNotFoundError):  # what NFS answers to a repeated request
+            os.unlink(fact.temporary, dir_fd=folder)
 
 
 def mark(folder: int, fact: str) -> None:
