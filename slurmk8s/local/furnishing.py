@@ -15,6 +15,7 @@ from slurmk8s.hooks import entry
 from slurmk8s.local import confs, program
 from slurmk8s.local.layout import Layout
 from slurmk8s.local.plan import Decided
+from slurmk8s.mountpoint import is_mountpoint
 from slurmk8s.slurm import conf, lua_facts
 
 
@@ -22,7 +23,7 @@ def claim_folder(layout: Layout) -> None:
     """Make the folder, or see that it is ours: we will remove things in it."""
     folder = layout.folder
     folder.mkdir(parents=True, exist_ok=True)
-    if not layout.plan.exists() and any(path != layout.lock for path in folder.iterdir()):
+    if not layout.plan.exists() and any(_is_foreign(path, layout) for path in folder.iterdir()):
         raise SetupError(f"{folder} holds files that are not a local cluster's.", "Choose an empty folder with --dir.")
     folder.chmod(0o755)
     for parent in folder.parents:
@@ -31,6 +32,10 @@ def claim_folder(layout: Layout) -> None:
                 f"{parent} cannot be entered by others, but the job's user must reach {folder}.",
                 "Choose another folder with --dir, for example below /var/lib or /var/tmp.",
             )
+
+
+def _is_foreign(path: Path, layout: Layout) -> bool:
+    return path != layout.lock and not (path == layout.nas and is_mountpoint(path))
 
 
 def furnish(decided: Decided, person: pwd.struct_passwd) -> config.Config:
@@ -67,6 +72,8 @@ def _folder(path: Path, mode: int) -> None:
 
 
 def _nas(layout: Layout, person: pwd.struct_passwd) -> None:
+    if is_mountpoint(layout.nas):  # a real share, with folders and owners of its own, where root may be nobody
+        return
     _folder(layout.nas, 0o755)
     _folder(layout.jobs, 0o755)
     # Sticky: everybody may put files there, nobody may remove another's.

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import nas
 from runtimes import Kubernetes, Podman
 
 from slurmk8s.local import images, namespace, state
@@ -36,6 +37,8 @@ class Cluster:
     other_user: str
     """A second account, for what one person must not do to another."""
     log_marks: dict[Path, int] = field(default_factory=dict)
+    share: nas.Share | None = None
+    """The NAS, where it is a mount of the test's own. Root reads results from behind it: on it root may be nobody."""
 
     @property
     def layout(self) -> Layout:
@@ -192,7 +195,7 @@ class Cluster:
 
     def results(self, job_id: int) -> Path:
         """The folder of a job's results."""
-        return self.layout.results / str(job_id)
+        return (self.share.back / "results" if self.share else self.layout.results) / str(job_id)
 
     def summary(self, job_id: int, seconds: float = 60) -> dict[str, Any]:
         """summary.json once the bundle is complete."""

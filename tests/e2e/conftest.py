@@ -26,6 +26,7 @@ from slurmk8s.local.plan import Plan
 # Tests are not a package, so that the installed program is what they import.
 sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent))
+import nas
 from cluster import Cluster  # found only now
 from runtimes import BOTH, KUBERNETES, Kubernetes, Podman
 from testbed import shared
@@ -86,23 +87,24 @@ def account(name: str) -> str:
 
 
 @contextlib.contextmanager
-def running(runtime: Podman | Kubernetes, **plan: Any) -> Iterator[Cluster]:
-    """A cluster in a folder of its own that is gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="slurmk8s-", dir="/var/tmp"))
+def running(runtime: Podman | Kubernetes, share: nas.Share | None = None, **plan: Any) -> Iterator[Cluster]:
+    """A cluster in a folder of its own that is gone afterwards, or in that of a share mounted at `nas` in it."""
+    folder = share.path.parent if share else Path(tempfile.mkdtemp(prefix="slurmk8s-", dir="/var/tmp"))
     wanted = Plan(**runtime.plan({"folder": folder, "user": account(PERSON), **plan}))
     machine.require_programs(wanted)
     try:
         decided, _ = lifecycle.up(wanted, lambda _: None)
-        work = decided.plan.layout.nas / "work"  # where people submit from
+        work = (share.back if share else decided.plan.layout.nas) / "work"  # where people submit from
         work.mkdir(mode=0o777, exist_ok=True)
         work.chmod(0o1777)
-        yield Cluster(decided, runtime, account(OTHER))
+        yield Cluster(decided, runtime, account(OTHER), share=share)
     finally:
         # A namespace goes only when every extension of the API server answers: after a restart that takes a while.
         deadline = time.monotonic() + 180
-        while (left := lifecycle.down(wanted.layout, purge=True).left) and time.monotonic() < deadline:
+        while (left := lifecycle.down(wanted.layout, purge=share is None).left) and time.monotonic() < deadline:
             time.sleep(1)
-        shutil.rmtree(folder, ignore_errors=True)
+        if share is None:
+            shutil.rmtree(folder, ignore_errors=True)
     assert not left, left
 
 
@@ -132,6 +134,18 @@ def runtime(request: pytest.FixtureRequest) -> Podman | Kubernetes:
         found: Kubernetes = request.getfixturevalue("kubernetes")
         return found
     return Podman()
+
+
+@pytest.fixture(scope="session")
+def bring_up() -> Callable[..., contextlib.AbstractContextManager[Cluster]]:
+    """`bring_up(runtime, share, nodes=1, settings={…})`: a cluster for several tests of one file."""
+
+    def make(
+        runtime: Podman | Kubernetes, share: nas.Share, settings: dict[str, Any], **plan: Any
+    ) -> contextlib.AbstractContextManager[Cluster]:
+        return running(runtime, share, slurm_overrides=PATIENCE, config_overrides=SETTINGS | settings, **plan)
+
+    return make
 
 
 @pytest.fixture(scope="session")

@@ -44,10 +44,8 @@ OPERATIONS = {
 }
 """Others are answered with ENOSYS, and the kernel does without: no extended attributes, locks on this host only."""
 UNANSWERED = {"forget", "batch_forget", "interrupt"}
-CHANGING = {
-    *("setattr", "symlink", "mknod", "mkdir", "unlink", "rmdir", "rename", "rename2", "link"),
-    *("create", "write", "fallocate"),
-}
+CHANGING = {"setattr", "symlink", "mknod", "mkdir", "unlink", "rmdir", "rename", "rename2", "link", "create"}
+"""Besides opening a file to write: as with NFS, what is written counts as the opener's, whoever got the descriptor."""
 
 IN_HEADER = struct.Struct("<IIQQIIII")
 OUT_HEADER = struct.Struct("<IiQ")
@@ -82,6 +80,11 @@ ASYNC_READ, ATOMIC_TRUNCATE, BIG_WRITES, PARALLEL_FOLDERS, MAX_PAGES = 1 << 0, 1
 
 SET_MODE, SET_UID, SET_GID, SET_SIZE, SET_ATIME, SET_MTIME, SET_HANDLE = (1 << bit for bit in range(7))
 SET_ATIME_NOW, SET_MTIME_NOW = 1 << 7, 1 << 8
+
+
+def opens_to_write(operation: str, body: bytes) -> bool:
+    """Whether a file is opened for more than reading."""
+    return operation == "open" and bool(OPEN.unpack_from(body)[0] & os.O_ACCMODE)
 
 
 def init_reply(body: bytes) -> bytes:

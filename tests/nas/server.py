@@ -103,7 +103,7 @@ class Server:
         if handler is None:
             raise OSError(errno.ENOSYS, operation)
         call = Call(operation, unique, self.operations.nodes[number], body, caller)
-        if caller.uid == 0 and operation in protocol.CHANGING:
+        if caller.uid == 0 and (operation in protocol.CHANGING or protocol.opens_to_write(operation, body)):
             self.roots.append(f"{operation} {self._paths(call)[0]}")
         fault = self.faults.befalls(operation, self._paths(call), unique) if self.faults.any else None
         if fault is None or fault.error is None:
