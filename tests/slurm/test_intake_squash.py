@@ -4,6 +4,7 @@ import contextlib
 import os
 import pwd
 import re
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def test_after_a_crash_at_any_step_each_drop_has_one_answer(
 ) -> None:
     as_person(ALICE, ["mkdir", "-m", "700", intake.jobs / "submit" / ALICE])
     intake.drop(name, folder=ALICE)
-    assert intake.once(crash_after=step).returncode == 86
+    assert intake.once(crash_after=step).returncode == -signal.SIGKILL
     intake.drop(f"bad-{name}", BAD)
     assert intake.once().returncode == 0
     os.rmdir(share.back / "slurm-jobs" / "submit" / ALICE)
