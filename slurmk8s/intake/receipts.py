@@ -55,7 +55,7 @@ def notepad(text: str) -> bytes:
     return b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode("utf-8", "replace")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Prepared:
     """A receipt that is written and not yet to be seen."""
 
@@ -69,6 +69,8 @@ class Prepared:
     """What was submitted."""
     whole: bool = False
     """Whether the dropped thing itself goes beside the text."""
+    hidden: bool = True
+    """Whether nobody has been shown any of it."""
 
 
 def prepare_job(to: Delivery, job_id: int, script: bytes, text: str) -> Prepared:
@@ -101,7 +103,8 @@ def publish(receipt: Prepared) -> None:
     """Give it its visible names, once it is on disk."""
     to, folder = receipt.to, receipt.folder
     while receipt.opened:
-        os.close(receipt.opened.pop())
+        os.close(receipt.opened.pop())  # network file systems say here what they could not write
+    receipt.hidden = False
     with acting_as(to.identity):
         name = _tell(receipt)
     to.reached("receipt delivered")
@@ -113,6 +116,17 @@ def publish(receipt: Prepared) -> None:
     elif receipt.whole:
         _return_drop(to, folder, name)
     to.reached("file delivered")
+
+
+def discard(receipt: Prepared) -> None:
+    """A receipt that the disk did not take: no half of it stays, and it is written again later."""
+    to = receipt.to
+    while receipt.opened:
+        with contextlib.suppress(OSError):
+            os.close(receipt.opened.pop())
+    with contextlib.suppress(OSError), acting_as(to.identity):
+        for hidden in (_hidden(to), _hidden(to, "script")):
+            _remove(receipt.folder, hidden)
 
 
 def _return_drop(to: Delivery, failed: int, name: str) -> None:

@@ -129,6 +129,8 @@ class _Round:
             if fate is None:
                 left.append(case)
             else:
+                if case.receipt is not None and case.receipt.hidden:
+                    receipts.discard(case.receipt)
                 case.close()
                 self.fates.append(fate)
         return left
