@@ -142,7 +142,7 @@ def test_on_a_full_share_an_answer_waits_and_comes(
     intake.drop(name, into=share.back / "slurm-jobs" / "submit")
     wait_for(full.met, "the share to be full")
     wait_for(lambda: "waits" in log_of(intake), "the watcher to say so")
-    assert names(intake, "processed") == [], "half a receipt"
+    wait_for(lambda: names(intake, "processed") == [], "no half receipt")
     full.clear()
     intake.stop()
     assert intake.once().returncode == 0
