@@ -12,7 +12,7 @@ PYTEST := env PYTHONSAFEPATH=1 $(VENV)/bin/python -m pytest
 NEEDS := slurmctld slurmd slurm-client slurm-wlm-basic-plugins slurm-wlm-plugins munge \
 	podman conmon runc catatonit containernetworking-plugins iptables iproute2 docker-registry \
 	busybox-static debootstrap bindfs fuse3 python3-venv util-linux etcd-server openssl \
-	slurmdbd mariadb-server-core mariadb-client-core
+	slurmdbd mariadb-server-core mariadb-client-core zstd
 # hypothesis' own plugin can hide a failed test on Python 3.11; only the unit tests use hypothesis.
 REAL := $(SUDO) $(PYTEST) -q -p no:hypothesispytest
 TESTBED := $(SUDO) env PYTHONSAFEPATH=1 PYTHONPATH=tests $(VENV)/bin/python -m testbed

@@ -11,6 +11,9 @@ from typing import Any
 
 from loguru import logger
 
+from slurmk8s.after.figures import Figures
+from slurmk8s.after.runner import Runner
+from slurmk8s.after.spool import Spool
 from slurmk8s.agent import peer
 from slurmk8s.agent.debts import Debts
 from slurmk8s.agent.reaper import Reaper
@@ -18,6 +21,7 @@ from slurmk8s.agent.record import Store
 from slurmk8s.agent.work import Work
 from slurmk8s.config import Config
 from slurmk8s.errors import SlurmK8sError
+from slurmk8s.metrics import Metrics
 from slurmk8s.pod.backend import Backend
 from slurmk8s.slurm.client import Slurm
 
@@ -29,6 +33,8 @@ MOST_CALLERS = 512
 # slurmk8s-run takes a longer silence for an agent that hangs.
 SECONDS_BETWEEN_SIGNS = 10
 LOOKS = 5
+# Below what systemd and people wait for a daemon.
+SECONDS_TO_STOP = 5
 
 
 class Agent:
@@ -41,7 +47,9 @@ class Agent:
         self._backend = backend
         self._run_folder = config.agent.run_folder_of(node)
         self._store = Store(config.agent.state_folder_of(node))
-        self._debts = Debts(node, config, slurm, self._store)
+        self._metrics = Metrics("agent")
+        self._after = self._runner()
+        self._debts = Debts(node, config, slurm, self._store, self._after)
         self._reaper = Reaper(node, config, slurm, backend, self._store, self.finish, self._is_attended)
         self._works: dict[int, Work] = {}
         self._callers: Counter[int] = Counter()
@@ -55,7 +63,10 @@ class Agent:
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stopped.set)
         server = await asyncio.start_unix_server(self._answer, sock=self._socket(), limit=LONGEST_QUESTION)
-        errands = (self._backend.serve(), self._debts.pay(), self._reaper.reap())
+        settings = self._config.metrics
+        textfile = settings.textfile_of(f"agent_{self._node}")
+        self._metrics.expose(settings.agent_address, textfile, settings.seconds)
+        errands = (self._backend.serve(), self._debts.pay(), self._reaper.reap(), self._after.run())
         tasks = [asyncio.create_task(errand) for errand in errands]
         for record in self._store.jobs():
             self.ensure(record.job_id)
@@ -66,8 +77,10 @@ class Agent:
             await stopped.wait()
         for task in tasks:
             task.cancel()
+        await asyncio.wait(tasks, timeout=SECONDS_TO_STOP)
         for work in self._works.values():
             await work.close()
+        await asyncio.to_thread(self._metrics.close)
         logger.info(f"agent of {self._node} stopped")
 
     def _socket(self) -> socket.socket:
@@ -82,6 +95,12 @@ class Agent:
         listener.listen(512)
         building.rename(path)  # a predecessor's socket is replaced in one step
         return listener
+
+    def _runner(self) -> Runner:
+        """What happens when bundles are complete."""
+        spool = Spool(self._config.agent.state_folder_of(self._node) / "after").prepare()
+        figures = Figures(self._metrics, users=self._config.metrics.users)
+        return Runner(self._config, self._node, spool, self._slurm, self._store.is_owed, figures)
 
     def ensure(self, job_id: int) -> Work:
         """The job's work, begun if it was not. What was refused is forgotten once nobody listens."""

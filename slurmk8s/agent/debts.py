@@ -9,13 +9,15 @@ from dataclasses import replace
 
 from loguru import logger
 
+from slurmk8s.after.item import Owner
+from slurmk8s.after.runner import Runner
 from slurmk8s.agent import ending
 from slurmk8s.agent.asking import ask
 from slurmk8s.agent.person import Bundles
 from slurmk8s.agent.record import Record, Store
 from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, SlurmK8sError
-from slurmk8s.results.summary import ArrayTask, Summary, Times
+from slurmk8s.results.summary import FAILED, ArrayTask, Summary, Times
 from slurmk8s.slurm.client import Job, Slurm
 
 SECONDS_BETWEEN_ROUNDS = 15.0
@@ -26,12 +28,13 @@ SECONDS_TO_COMPLETE = 30.0
 class Debts:
     """Each payment is a task of its own; what fails is tried again in the next round."""
 
-    def __init__(self, node: str, config: Config, slurm: Slurm, store: Store) -> None:
+    def __init__(self, node: str, config: Config, slurm: Slurm, store: Store, after: Runner | None = None) -> None:
         self._node = node
         self._config = config
         self._slurm = slurm
         self._store = store
         self._bundles = Bundles(config)
+        self._after = after
         self._wake = asyncio.Event()
         self._busy: dict[str, asyncio.Task[None]] = {}
 
@@ -67,6 +70,7 @@ class Debts:
             logger.warning(f"job {record.job_id}: the {what} must wait: {fault}")
         except SlurmK8sError as fault:
             logger.error(f"job {record.job_id}: there will be no {what}: {fault}")
+            self._hand_over(record, {"checksums": f"{FAILED}{fault.sentence}", "complete": False})
             self._store.paid(record)
         except Exception:  # noqa: BLE001 - told in the log, tried again in the next round
             logger.exception(f"job {record.job_id}: the {what} failed")
@@ -75,14 +79,25 @@ class Debts:
 
     async def _summarise(self, record: Record) -> None:
         job = await self._ended_job(record)
-        await self._bundles.finish(record, self._summary(record, job).to_json())
+        summary = self._summary(record, job).to_json()
+        if self._after is not None:  # first: a person is told of a bundle that cannot be written, too
+            self._after.expect(_owner(record), summary)
+        await self._bundles.finish(record, summary)
         self._store.update_owed(replace(record, summarised=True))
         logger.info(f"job {record.job_id}: summary written")
 
     async def _checksum(self, record: Record) -> None:
-        told = await self._bundles.checksums(record)
+        summary = await self._bundles.checksums(record)
+        # The worker is the person's process: only what it has measured is taken from it.
+        measured = ("outputs", "checksums", "complete")
+        self._hand_over(record, {key: value for key, value in summary.to_json().items() if key in measured})
         self._store.paid(record)
-        logger.info(f"job {record.job_id}: checksums {told}")
+        logger.info(f"job {record.job_id}: checksums {summary.checksums}")
+
+    def _hand_over(self, record: Record, added: dict[str, object]) -> None:
+        """Before the debt is paid: after a crash in between it is handed over again, and nobody has begun with it."""
+        if self._after is not None:
+            self._after.complete(record.job_id, record.attempt, added)
 
     async def _ended_job(self, record: Record) -> Job | None:
         """How Slurm says it ended; None where it has forgotten the job."""
@@ -131,3 +146,7 @@ class Debts:
             cause=end.cause,
             fault=end.fault,
         )
+
+
+def _owner(record: Record) -> Owner:
+    return Owner(record.user, record.uid, record.gid, record.groups, record.mail_user, record.mail_types)

@@ -15,6 +15,7 @@ from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SetupError, SlurmK8sError
 from slurmk8s.mountpoint import is_mountpoint
 from slurmk8s.results.request import Modes
+from slurmk8s.results.summary import Summary, from_json
 
 _FAULTS: dict[str, type[SlurmK8sError]] = {"person": PersonFault, "cluster": ClusterFault, "node": NodeFault}
 
@@ -48,10 +49,10 @@ class Bundles:
         """Write the summaries."""
         await self._ask(record, "finish", summary=summary)
 
-    async def checksums(self, record: Record) -> str:
-        """Hash the bundle and complete the summaries; what the summary now says of it: `complete`, or what failed."""
+    async def checksums(self, record: Record) -> Summary:
+        """Hash the bundle and complete the summaries; what the summary now says."""
         reply = await self._ask(record, "checksums", processes=self._processes)
-        return str(reply["checksums"])
+        return from_json(reply["summary"])
 
     async def _ask(self, record: Record, operation: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
         if self._nas.require_mountpoint and not await asyncio.to_thread(is_mountpoint, self._nas.root):

@@ -34,6 +34,9 @@ class Record:
     gpus: tuple[int, ...]
     submitted: float | None
     started: float | None
+    mail_user: str = ""
+    mail_types: tuple[str, ...] = ()
+    """`--mail-user` and `--mail-type`, as Slurm had them when the job began."""
     image: str = ""
     """Empty until the job's `#K8S_` lines were found right."""
     workdir: str = ""
@@ -121,6 +124,10 @@ class Store:
             if record := _read(path):
                 yield record
 
+    def is_owed(self, job_id: int, attempt: int) -> bool:
+        """Whether anything of this attempt is still to be written."""
+        return (self._folder / "owed" / f"{job_id}.{attempt}.json").exists()
+
     def still_owes(self, job_id: int, attempt: int) -> bool:
         """Whether a summary of an earlier attempt of this job is not written yet."""
         return any(r.job_id == job_id and r.attempt < attempt and not r.summarised for r in self.owed())
@@ -169,7 +176,7 @@ def _read(path: Path) -> Record | None:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
-    for name in ("groups", "nodes", "gpus", "mounts", "array", "marks"):
+    for name in ("groups", "nodes", "gpus", "mounts", "array", "marks", "mail_types"):
         if data.get(name) is not None:
             data[name] = tuple(data[name])
     known = {field.name for field in fields(Record)}  # an agent of another version may have known more

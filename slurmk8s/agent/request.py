@@ -52,6 +52,8 @@ def plain_record(job: Job, node: str) -> Record:
         gpus=job.gpus.get(node, ()),
         submitted=job.submitted,
         started=job.started,
+        mail_user=job.mail_user.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+        mail_types=job.mail_types,
         waits=stamp.waits(job.admin_comment),
     )
 

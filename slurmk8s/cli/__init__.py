@@ -22,6 +22,7 @@ COMMANDS = {
     "results": ("slurmk8s.cli.results", "results"),
     "logs": ("slurmk8s.cli.results", "logs"),
     "verify": ("slurmk8s.cli.results", "verify"),
+    "after": ("slurmk8s.cli.after", "after"),
     "kubeconfig": ("slurmk8s.cli.kubeconfig", "kubeconfig"),
     "image": ("slurmk8s.cli.image", "image"),
     "mkyaml": ("slurmk8s.cli.mkyaml", "mkyaml"),

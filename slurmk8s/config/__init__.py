@@ -12,6 +12,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from slurmk8s.config.after import After, Archive, Chat, Command, Mail
 from slurmk8s.config.kubernetes import Kubernetes, Profile, Quota, Toleration
 from slurmk8s.config.metrics import Metrics
 from slurmk8s.config.section import Section
@@ -32,13 +33,18 @@ from slurmk8s.errors import SetupError
 
 __all__ = [
     "DEFAULT_PATH",
+    "After",
     "Agent",
+    "Archive",
+    "Chat",
+    "Command",
     "Config",
     "Environment",
     "Gpu",
     "Images",
     "Intake",
     "Kubernetes",
+    "Mail",
     "Metrics",
     "Mount",
     "Nas",
@@ -86,6 +92,7 @@ class Config(Section):
     gpu: Gpu = Gpu()
     environment: Environment = Environment()
     results: Results = Results()
+    after: After = After()
     metrics: Metrics = Metrics()
     slurm: Slurm = Slurm()
 
@@ -128,6 +135,8 @@ NAMED: dict[str, type[Section]] = {
     "quotas": Quota,
     "profiles": Profile,
     "tolerations": Toleration,
+    "chats": Chat,
+    "commands": Command,
 }
 """Tables of which there may be many, by the key that holds them."""
 

@@ -100,6 +100,8 @@ def _value(name: str, value: object) -> str:
 
 def _kind(annotation: object) -> str:
     origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        return _kind(typing.get_args(annotation)[0])
     if origin is typing.Literal:
         return " or ".join(f'"{word}"' for word in typing.get_args(annotation))
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):

@@ -62,6 +62,10 @@ class Job:
     """Real memory by node name, in MiB."""
     gpus: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """GPU indices by node name."""
+    mail_user: str = ""
+    """`--mail-user`, as the person wrote it; Slurm puts their login name where they name nobody."""
+    mail_types: tuple[str, ...] = ()
+    """`--mail-type` in Slurm's words, such as END and FAIL; empty if they ask for no mail."""
     completing: bool = False
     """Whether it has ended (or was requeued) and its Epilog has not, whatever `state` says."""
 

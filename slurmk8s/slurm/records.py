@@ -59,6 +59,7 @@ NODE_DETAIL = re.compile(
     r" Nodes=(?P<nodes>\S+) CPU_IDs=(?P<cpus>[0-9,-]*) Mem=(?P<memory>\d+) GRES=(?P<gres>\S*)(?= |$)"
 )
 GPU = re.compile(r"gpu(?::[^:(),]+)?:\d+\(IDX:(?P<indices>[0-9,-]+)\)")
+MAIL = re.compile(r" MailUser=(\S*) MailType=([A-Z0-9_,]*)")
 ADMIN_COMMENT = re.compile(r" AdminComment=(?P<stamp>\S*) ")
 
 
@@ -92,6 +93,8 @@ class Detail:
     cpus: Mapping[str, int] = field(default_factory=dict)
     memory_mb: Mapping[str, int] = field(default_factory=dict)
     gpus: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    mail_user: str = ""
+    mail_types: tuple[str, ...] = ()
 
 
 def show_name(row: Mapping[str, str]) -> str:
@@ -124,7 +127,11 @@ def detail(shown: str, row: Mapping[str, str]) -> Detail:
     before, _, stdout = tail.rpartition(" StdOut=")
     stderr = before.rpartition(" StdErr=")[2].rpartition(" StdIn=")[0]
     stdout = re.split(r" (?:Power|Tres\w+|Mail\w+)=", stdout, maxsplit=1)[0].rstrip()
-    return Detail(_stamp(tail, row), stdout, stderr, cpus, memory, gpus)
+    # Both are the person's own choice as well; Slurm prints them last, and only if they ask for mail.
+    mail = MAIL.findall(tail)[-1:]
+    user, types = mail[0] if mail else ("", "")
+    words = tuple(word for word in types.split(",") if word not in ("", "NONE"))
+    return Detail(_stamp(tail, row), stdout, stderr, cpus, memory, gpus, user, words)
 
 
 def _stamp(tail: str, row: Mapping[str, str]) -> str:
@@ -189,6 +196,8 @@ def job(row: Mapping[str, str], more: Detail) -> Job:
         cpus=more.cpus,
         memory_mb=more.memory_mb,
         gpus=more.gpus,
+        mail_user=more.mail_user,
+        mail_types=more.mail_types,
         completing=completing,
     )
 

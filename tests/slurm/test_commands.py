@@ -10,7 +10,7 @@ import pytest
 
 from slurmk8s import config as configuration
 from slurmk8s.errors import PersonFault, SlurmUnreachable
-from slurmk8s.slurm import stamp
+from slurmk8s.slurm import records, stamp
 from slurmk8s.slurm.client import Identity
 from slurmk8s.slurm.commands import SlurmCommands
 
@@ -110,6 +110,45 @@ def test_an_array_task_is_found_by_its_own_id(bare_slurm: Any, alice: Identity) 
     assert (waiting.array_job_id, waiting.array_task_id, waiting.state) == (first, 5, "PENDING")
     assert (started.array_job_id, started.array_task_id) == (first, 3)
     assert started.stdout == f"{bare_slurm.outputs}/{first}-3"
+
+
+@pytest.mark.parametrize(
+    ("asked", "user", "types"),
+    [
+        ([], "", set()),
+        (["--mail-type=END,FAIL"], "alice", {"END", "FAIL"}),
+        (["--mail-type=ALL,ARRAY_TASKS", "--mail-user=a@x.org"], "a@x.org", {"END", "FAIL", "REQUEUE", "ARRAY_TASKS"}),
+        (["--mail-user=a@x.org"], "", set()),
+        (["--mail-type=NONE"], "", set()),
+    ],
+)
+def test_who_asks_for_mail_is_known(
+    bare_slurm: Any, alice: Identity, asked: list[str], user: str, types: set[str]
+) -> None:
+    job = bare_slurm.commands.job(bare_slurm.commands.submit(SLEEP, options(bare_slurm, "--hold", *asked), alice))
+    wanted = alice.name if user == "alice" else user
+    found = set(job.mail_types) | ({"END", "FAIL", "REQUEUE"} if "ALL" in job.mail_types else set())
+    assert (job.mail_user if types else "", types <= found, bool(types)) == (wanted, True, bool(job.mail_types))
+
+
+def test_an_array_is_over_when_its_last_task_is(bare_slurm: Any, alice: Identity) -> None:
+    asked = ["--output=/dev/null", "--array=1-3%1"]
+    first = bare_slurm.commands.submit(b"#!/bin/sh\nexit $((SLURM_ARRAY_TASK_ID == 2))\n", asked, alice)
+    assert {job.array_job_id for job in bare_slurm.commands.parts(str(first))} == {first}
+
+    def ended() -> bool:
+        return all(
+            job.state in records.FINISHED and not job.completing for job in bare_slurm.commands.parts(str(first))
+        )
+
+    bare_slurm.until(ended, "all tasks have ended", 60)
+    jobs = {job.array_task_id: job for job in bare_slurm.commands.parts(str(first))}
+    assert {task: job.state for task, job in jobs.items()} == {1: "COMPLETED", 2: "FAILED", 3: "COMPLETED"}
+    assert all(job.nodes for job in jobs.values())
+    cancelled = bare_slurm.commands.submit(SLEEP, [*asked, "--hold"], alice)
+    bare_slurm.commands.cancel([cancelled])
+    assert [(job.state, job.nodes) for job in bare_slurm.commands.parts(str(cancelled))] == [("CANCELLED", ())]
+    assert bare_slurm.commands.parts("999999") == []
 
 
 def test_an_array_that_waits_as_a_whole_has_no_task(bare_slurm: Any, alice: Identity) -> None:

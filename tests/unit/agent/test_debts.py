@@ -2,14 +2,24 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from slurmk8s.after.runner import Runner
+from slurmk8s.after.spool import Spool
 from slurmk8s.agent.debts import Debts
 from slurmk8s.agent.record import Record, Store
-from slurmk8s.config import Config
+from slurmk8s.config import Config, parse
 from slurmk8s.errors import PersonFault, SlurmUnreachable
+from slurmk8s.results.summary import Summary, Times
 from slurmk8s.slurm.client import Job
+
+SUMMARY = Summary(
+    *("lab", 7, None, "train", "alice", 1000, "", "gpu", 0, "node1", ("node1",), "image", None, "/workspace", "body"),
+    *((), 1, 1, Times(), "completed", 0, None, "", "none"),
+)
 
 
 class Slurm:
@@ -34,6 +44,7 @@ class Bundles:
     def __init__(self) -> None:
         self.written: list[dict[str, object]] = []
         self.hashed: list[int] = []
+        self.refuses: Exception | None = None
         self.fault: Exception | None = None
 
     async def finish(self, _record: Record, summary: dict[str, object]) -> None:
@@ -42,17 +53,27 @@ class Bundles:
             raise self.fault
         self.written.append(summary)
 
-    async def checksums(self, record: Record) -> str:
-        """Remember whose."""
+    async def checksums(self, record: Record) -> Summary:
+        """Remember whose; claim more than was measured."""
+        if self.refuses:
+            raise self.refuses
         self.hashed.append(record.job_id)
-        return "complete"
+        return replace(SUMMARY, checksums="complete", complete=True, user="root", cause="I am somebody else.")
 
 
-def pay(settings: Config, store: Store, slurm: Slurm, bundles: Bundles, done: Callable[[], bool]) -> None:
+def pay(
+    settings: Config,
+    store: Store,
+    slurm: Slurm,
+    bundles: Bundles,
+    done: Callable[[], bool],
+    spool: Spool | None = None,
+) -> None:
     """Let the debts be paid until a condition holds."""
 
     async def go() -> None:
-        debts = Debts("node1", settings, slurm, store)  # type: ignore[arg-type]
+        after = Runner(settings, "node1", spool, slurm, store.is_owed) if spool else None  # type: ignore[arg-type]
+        debts = Debts("node1", settings, slurm, store, after)  # type: ignore[arg-type]
         debts._bundles = bundles  # type: ignore[assignment]
         task = asyncio.create_task(debts.pay())
         async with asyncio.timeout(10):
@@ -131,3 +152,48 @@ def test_a_job_that_runs_again_does_not_hold_its_earlier_summary(
     slurm = Slurm(job(state="RUNNING", restarts=restarts, completing=True))
     pay(settings, store, slurm, bundles, lambda: not list(store.owed()))
     assert bundles.written[0]["state"] == "requeued"
+
+
+def mailing(settings: Config) -> Config:
+    data = settings.model_dump(mode="json", exclude={"mounts"})
+    return parse({**data, "after": {"mail": {"host": "mx", "domain": "example.org"}}}, "test")
+
+
+def test_what_follows_a_job_gets_the_agents_own_account_of_it(
+    settings: Config, store: Store, record: Callable[..., Record], job: Callable[..., Job], tmp_path: Path
+) -> None:
+    """The worker is the person's process: of what it answers only the measures count."""
+    spool = Spool(tmp_path / "after").prepare()
+    store.owe(record(exit_code=3, reported=True, mail_types=("FAIL",), mail_user="alice"))
+    slurm, bundles = Slurm(job(state="FAILED")), Bundles()
+    pay(mailing(settings), store, slurm, bundles, lambda: not list(store.owed()), spool)
+    (item,) = spool.ready()
+    assert (item.owner.mail_types, item.owner.uid) == (("FAIL",), 1000)
+    assert (item.summary["user"], item.summary["state"], item.summary["complete"]) == ("alice", "failed", True)
+    assert item.summary["cause"] == "The body ended with exit code 3."
+
+
+@pytest.mark.parametrize("step", ["finish", "checksums"])
+def test_a_person_is_told_of_a_bundle_that_will_never_be_complete(
+    settings: Config, store: Store, record: Callable[..., Record], job: Callable[..., Job], tmp_path: Path, step: str
+) -> None:
+    spool = Spool(tmp_path / "after").prepare()
+    store.owe(record(exit_code=0, reported=True, mail_types=("END",)))
+    bundles = Bundles()
+    fault = PersonFault("The folder belongs to somebody else.")
+    bundles.fault, bundles.refuses = (fault, None) if step == "finish" else (None, fault)
+    pay(mailing(settings), store, Slurm(job()), bundles, lambda: not list(store.owed()), spool)
+    (item,) = spool.ready()
+    assert item.summary["checksums"] == "failed: The folder belongs to somebody else."
+    assert item.summary["complete"] is False
+
+
+def test_a_spool_that_cannot_be_written_does_not_hurt_the_bundle(
+    settings: Config, store: Store, record: Callable[..., Record], job: Callable[..., Job], tmp_path: Path
+) -> None:
+    store.owe(record(exit_code=0, reported=True, mail_types=("END",)))
+    (tmp_path / "after").write_text("a file where a folder should be")
+    bundles = Bundles()
+    spool = Spool(tmp_path / "after")
+    pay(mailing(settings), store, Slurm(job()), bundles, lambda: not list(store.owed()), spool)
+    assert bundles.hashed == [7]

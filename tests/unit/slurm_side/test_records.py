@@ -49,6 +49,16 @@ def test_each_node_has_its_own_share() -> None:
     assert (found.admin_comment, found.stdout, found.stderr) == ("slurmk8s/1:abc", "/tmp/o u", "/tmp/e r")
 
 
+def test_who_is_to_be_written_to_is_printed_last() -> None:
+    shown = SHOWN.replace(" \n", " MailUser=kim@lab.example MailType=END,FAIL,ARRAY_TASKS \n")
+    shown = shown.replace("Comment=c", "Comment=c MailUser=eve MailType=ALL")
+    found = records.detail(shown, row())
+    assert (found.mail_user, found.mail_types) == ("kim@lab.example", ("END", "FAIL", "ARRAY_TASKS"))
+    assert found.stdout == "/tmp/o u"
+    assert records.detail(SHOWN, row()).mail_types == ()
+    assert records.detail(SHOWN.replace(" \n", " MailUser=kim MailType=NONE \n"), row()).mail_types == ()
+
+
 def test_a_job_without_nodes_has_no_share() -> None:
     shown = "X NtasksPerN:B:S:C=0:0:*:* CoreSpec=* MinCPUsNode=1 WorkDir=/tmp StdErr=/e StdIn=/i StdOut=/o Power= \n"
     assert records.detail(shown, row()) == records.Detail("", "/o", "/e")

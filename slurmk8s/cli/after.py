@@ -1,0 +1,167 @@
+"""`slurmk8s after`: what happens when a bundle is complete."""
+
+import json
+import os
+import pwd
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from slurmk8s.errors import SetupError
+
+if TYPE_CHECKING:
+    from slurmk8s.after.item import Item
+    from slurmk8s.config import Config
+
+SHOWN = 10
+
+
+@click.group()
+def after() -> None:
+    """See and try what happens when a bundle is complete: mails, chat rooms, archives, programs."""
+
+
+@after.command()
+@click.option("--node", help="This node's name in Slurm. Default: the short host name.")
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def status(node: str | None, *, as_json: bool) -> int:
+    """Say what is configured, what this node's agent still has to do, and what it gave up (as root).
+
+    Exit status 1 if something was given up or is failing.
+    """
+    from slurmk8s.after.spool import Spool
+    from slurmk8s.config import load
+
+    config = load()
+    folder = config.agent.state_folder_of(node or socket.gethostname().split(".")[0]) / "after"
+    if folder.exists() and not os.access(folder / "todo", os.R_OK):
+        raise SetupError(f"{folder} is for root alone.", "Run it with sudo.")
+    spool = Spool(folder)
+    waiting = [item for name in spool.names() if (item := spool.load(name))]
+    lost = spool.given_up()
+    if as_json:
+        document = {
+            "actions": list(config.after.actions),
+            "waiting": [_entry(item) for item in waiting],
+            "given_up": [_entry(item) for item in lost],
+        }
+        click.echo(json.dumps(document, ensure_ascii=False, indent=2))
+    else:
+        click.echo(f"configured: {', '.join(config.after.actions) or 'nothing (see [after] in docs/configuration.md)'}")
+        _show("waiting", waiting)
+        _show("given up", lost)
+    return 1 if lost or any(item.problem for item in waiting) else 0
+
+
+def _show(title: str, items: "list[Item]") -> None:
+    click.secho(f"{title}: {len(items)}", bold=bool(items))
+    for item in items[-SHOWN:]:
+        age = int((time.time() - item.since) / 60)
+        tries = f", {item.tries} tries: {item.problem}" if item.tries else ""
+        click.echo(f"  job {item.job_id}  {item.action}  for {item.owner.user}, {age} min{tries}")
+
+
+def _entry(item: "Item") -> dict[str, Any]:
+    keys = ("job_id", "attempt", "action", "since", "tries", "problem")
+    return {**{key: getattr(item, key) for key in keys}, "user": item.owner.user}
+
+
+@after.command(name="try")
+@click.argument("name")
+@click.option("--job", type=click.IntRange(1), help="Use this job's summary. Default: an invented job of yours.")
+@click.option("--to", "address", help="With `mail`: write to this address instead.")
+def try_out(name: str, job: int | None, address: str | None) -> int:
+    """Carry out one action now (as root): NAME is mail, archive, or the name of a chat room or a program.
+
+    It is the agent's own way, with the same rights and limits, and no retries. Nothing is put in the spool.
+    """
+    import asyncio
+
+    from slurmk8s.after.actions import Actions
+    from slurmk8s.config import load
+
+    config = load()
+    known = {action.rpartition(".")[2]: action for action in config.after.actions} | {
+        action: action for action in config.after.actions
+    }
+    if name not in known:
+        raise SetupError(
+            f"There is no action {name} in the configuration.",
+            f"There are: {', '.join(config.after.actions) or 'none'}.",
+        )
+    if os.geteuid() != 0:
+        raise SetupError("Actions run as other accounts, so this needs root.", "Run it with sudo.")
+    kind, _, target = known[name].partition(".")
+    if kind == "archive" and job is None:
+        raise SetupError("An archive needs a bundle.", "Name a job with --job.")
+    item = _item(config, job)
+    actions = Actions(config, socket.gethostname().split(".")[0])
+    match kind:
+        case "mail":
+            asyncio.run(actions.mail([item], [address] if address else ()))
+        case "archive":
+            asyncio.run(actions.archive(item))
+        case "chat":
+            asyncio.run(actions.chat(target, [item]))
+        case _:
+            asyncio.run(actions.command(target, item))
+    click.echo(f"{known[name]}: done")
+    return 0
+
+
+def _item(config: "Config", job: int | None) -> "Item":
+    from slurmk8s.after.item import Item, Owner
+
+    summary = _stored(config, job) if job else _invented(config)
+    try:
+        account = pwd.getpwnam(str(summary["user"]))
+    except KeyError:
+        raise SetupError(f"This machine has no account {summary.get('user')}.") from None
+    groups = tuple(sorted(set(os.getgrouplist(account.pw_name, account.pw_gid)) - {0}))
+    owner = Owner(account.pw_name, account.pw_uid, account.pw_gid, groups)
+    return Item("try", int(summary["job_id"]), int(summary["attempt"]), owner, summary, time.time())
+
+
+def _stored(config: "Config", job: int) -> dict[str, Any]:
+    path = config.nas.results_folder / str(job) / "summary.json"
+    try:
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SetupError(f"{path} cannot be read: {error}.", "Leave --job out to use an invented job.") from None
+    return document
+
+
+def _invented(config: "Config") -> dict[str, Any]:
+    from slurmk8s.results.summary import Summary, Times
+
+    now = time.time()
+    return Summary(
+        cluster=config.cluster,
+        job_id=1,
+        array=None,
+        name="a try",
+        user=os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name,
+        uid=os.getuid(),
+        account="",
+        partition="none",
+        attempt=0,
+        node="none",
+        nodes=("none",),
+        image="none",
+        image_digest=None,
+        workdir="/",
+        command="nothing",
+        gpus=(),
+        cpus=1,
+        memory_mb=1,
+        times=Times(submitted=now - 90, started=now - 60, body_started=now - 60, ended=now),
+        state="completed",
+        exit_code=0,
+        signal=None,
+        cause="This is a try of the administrator's: no job has run.",
+        fault="none",
+        checksums="complete",
+        complete=True,
+    ).to_json()

@@ -1,0 +1,83 @@
+"""`slurmk8s after`: an administrator sees what waits, and tries a target."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slurmk8s.after.spool import Spool
+
+Make = Callable[..., Any]
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def run(nas: Path, mail_settings: dict[str, Any], everyones_python: Path) -> Run:
+    """The command, with a mail server and two programs configured."""
+    mail = "".join(f"{key} = {json.dumps(value)}\n" for key, value in mail_settings.items())
+    (nas / "config.toml").write_text(
+        f'cluster = "lab"\n[nas]\nroot = "{nas}"\nrequire_mountpoint = false\n'
+        f'[agent]\nstate_folder = "{nas}/state/%n"\n'
+        f"[after.mail]\n{mail}[after.commands.good]\nrun = ['/bin/cat']\n[after.commands.bad]\nrun = ['/bin/false']\n"
+    )
+    environment = {**os.environ, "SLURMK8S_CONFIG": str(nas / "config.toml")}
+    environment.pop("SUDO_USER", None)
+
+    def call(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [str(everyones_python), "-I", "-m", "slurmk8s", "after", *words]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+
+    return call
+
+
+def test_status_shows_what_waits_and_what_was_given_up(run: Run, nas: Path, job_item: Make) -> None:
+    nothing = run("status", "--node", "node1")
+    assert (nothing.returncode, nothing.stdout.splitlines()[1:]) == (0, ["waiting: 0", "given up: 0"])
+    assert not (nas / "state").exists()
+    spool = Spool(nas / "state" / "node1" / "after").prepare()
+    spool.put(replace(job_item(), tries=2, problem="The server is down."))
+    spool.give_up(job_item(8, action="command.bad"))
+    shown = run("status", "--node", "node1")
+    assert shown.returncode == 1
+    assert "2 tries: The server is down." in shown.stdout
+    told = json.loads(run("status", "--node", "node1", "--json").stdout)
+    assert told["actions"] == ["mail", "command.good", "command.bad"]
+    assert [(item["job_id"], item["action"]) for item in told["given_up"]] == [(8, "command.bad")]
+
+
+def test_a_target_can_be_tried(run: Run, mail_server: Any) -> None:
+    done = run("try", "mail", "--to", "admin@example.org")
+    assert (done.returncode, done.stdout) == (0, "mail: done\n"), done.stderr
+    assert mail_server.to == [["admin@example.org"]]
+    assert run("try", "good").returncode == 0
+    bad = run("try", "bad")
+    assert (bad.returncode, "ended with status 1" in bad.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["try", "nowhere"], "There are: mail, command.good, command.bad."),
+        (["try", "good", "--job", "77"], "Leave --job out"),
+        (["try", "archive"], "There is no action archive"),
+    ],
+)
+def test_a_mistake_is_told_with_the_next_step(run: Run, words: list[str], said: str) -> None:
+    done = run(*words)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_no_command_pays_for_what_only_some_need() -> None:
+    code = (
+        "import sys; from slurmk8s.cli import group\n"
+        "try: group.main(['--help'], standalone_mode=False)\nexcept SystemExit: pass\n"
+        "assert not {'apprise', 'prometheus_client', 'smtplib'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
