@@ -10,6 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from loguru import logger
+
 from slurmk8s.agent.record import Record
 from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SetupError, SlurmK8sError
@@ -46,8 +48,10 @@ class Bundles:
         await self._ask(record, "note", stderr=f"slurmk8s: {sentence}\n")
 
     async def finish(self, record: Record, summary: dict[str, object]) -> None:
-        """Write the summaries."""
-        await self._ask(record, "finish", summary=summary)
+        """Write the summaries, and put the job on its owner's lists."""
+        reply = await self._ask(record, "finish", summary=summary)
+        if reply.get("unlisted"):  # `slurmk8s results --reindex` makes up for it
+            logger.warning(f"job {record.job_id}: not in the index of results: {reply['unlisted']}")
 
     async def checksums(self, record: Record) -> Summary:
         """Hash the bundle and complete the summaries; what the summary now says."""

@@ -4,6 +4,7 @@ Commands parse arguments, read the configuration and print. They hold no logic o
 """
 
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -18,10 +19,12 @@ COMMANDS = {
     "watch": ("slurmk8s.cli.watch", "watch"),
     "intake": ("slurmk8s.cli.intake", "intake"),
     "agent": ("slurmk8s.cli.agent", "agent"),
+    "status": ("slurmk8s.cli.status", "status"),
     "why": ("slurmk8s.cli.why", "why"),
     "results": ("slurmk8s.cli.results", "results"),
     "logs": ("slurmk8s.cli.results", "logs"),
     "verify": ("slurmk8s.cli.results", "verify"),
+    "report": ("slurmk8s.cli.report", "report"),
     "after": ("slurmk8s.cli.after", "after"),
     "kubeconfig": ("slurmk8s.cli.kubeconfig", "kubeconfig"),
     "image": ("slurmk8s.cli.image", "image"),
@@ -54,6 +57,8 @@ class LazyGroup(click.Group):
 @click.version_option(__version__, prog_name="slurmk8s")
 def group() -> None:
     """Containerised jobs under Slurm: drop a job file, get checkable results."""
+    if os.environ.get("NO_COLOR"):
+        click.get_current_context().color = False
 
 
 def main(argv: list[str] | None = None) -> None:

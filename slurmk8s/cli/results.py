@@ -4,18 +4,19 @@ import json
 import os
 import pwd
 import sys
-import unicodedata
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
+from slurmk8s.cli import dates
 from slurmk8s.errors import PersonFault
 from slurmk8s.results import find, paths, summary_text
 from slurmk8s.results.find import Found
 from slurmk8s.results.follow import Sink, Stream, follow, show
+from slurmk8s.results.history import Span
 from slurmk8s.results.paths import Bundle
-from slurmk8s.results.status import Status, status
+from slurmk8s.results.status import status
 from slurmk8s.results.summary_text import printable, shown_name, size
 from slurmk8s.results.verify import Verdict
 from slurmk8s.results.verify import verify as verify_bundle
@@ -23,7 +24,6 @@ from slurmk8s.results.walk import walk
 
 _TREE_LINES = 40
 _NAMES_SHOWN = 20
-_COLOURS = {"completed": "green", "running": "cyan", "requeued": "yellow", "cancelled": "yellow"}
 
 
 def results_root() -> Path:
@@ -42,14 +42,52 @@ def results_root() -> Path:
 @click.command()
 @click.argument("job", required=False)
 @click.option("--all", "everyone", is_flag=True, help="Everybody's, not only yours.")
+@click.option("--user", "person", help="Another person's, as far as you may read them.")
+@click.option("--name", default="", help="Only jobs of this name: part of it, or a pattern such as 'train*'.")
+@dates.option("--since", "Only jobs that ended since: 2026-11-01, today, 7d, 12h.")
+@dates.option("--until", "Only jobs that ended before.")
+@click.option("--state", default="", help="Only jobs in this state, or in several: failed,timeout; bad: all of those.")
 @click.option("-n", "--number", default=50, show_default=True, type=click.IntRange(1), help="How many, newest first.")
-def results(job: str | None, *, everyone: bool, number: int) -> None:
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+@click.option("--reindex", is_flag=True, help="Complete the index of your results from the folders themselves.")
+def results(
+    job: str | None,
+    *,
+    everyone: bool,
+    person: str | None,
+    name: str,
+    since: float | None,
+    until: float | None,
+    state: str,
+    number: int,
+    as_json: bool,
+    reindex: bool,
+) -> None:
     """List your results, or show those of one JOB (123, or 123_4 for a task of an array)."""
     root = results_root()
-    if job is None:
-        _table(root, None if everyone else os.getuid(), number)
-    else:
+    if job is not None:
         _one(_existing(root, job))
+        return
+    from slurmk8s.cli import results_list
+
+    if reindex:
+        added = results_list.reindex(root)
+        click.echo(f"{added:,} {'entry' if added == 1 else 'entries'} added to the index of your results.")
+        return
+    whose = None if everyone else uid_of(person)
+    wanted = results_list.Search(whose, Span(since, until), name, results_list.states(state))
+    if whose == os.getuid():
+        results_list.complete_index(root)
+    results_list.show(root, wanted, number, as_json=as_json)
+
+
+def uid_of(person: str | None) -> int:
+    """Who is meant by --user; the caller if nobody is."""
+    if person is None:
+        return os.getuid()
+    from slurmk8s.ops.whom import account
+
+    return account(person).pw_uid
 
 
 @click.command()
@@ -101,72 +139,14 @@ def _existing(root: Path, job: str) -> Found:
             f"There are no results of job {job} in {root}.",
             f"They are there when it starts; see `squeue -j {job}`, or wait with `slurmk8s logs -f {job}`.",
         )
-    owner = found.bundle.folder.stat().st_uid
-    if os.getuid() not in (0, owner):  # anybody can make a folder with a job's number
-        click.echo(f"slurmk8s: {found.bundle.folder} belongs to {_owner(owner)}, not to you", err=True)
+    uid = found.bundle.folder.stat().st_uid
+    if os.getuid() not in (0, uid):  # anybody can make a folder with a job's number
+        click.echo(f"slurmk8s: {found.bundle.folder} belongs to {owner(uid)}, not to you", err=True)
     return found
 
 
-def _table(root: Path, uid: int | None, number: int) -> None:
-    found = find.bundles(root, uid)
-    if not found:
-        whose = "There are no results" if uid is None else "You have no results"
-        click.echo(f"{whose} in {root} yet.", err=True)
-        return
-    owner = ("OWNER",) if uid is None else ()
-    rows: list[tuple[str, ...]] = [("JOB", *owner, "NAME", "STATE", "EXIT", "ENDED", "SIZE", "CAUSE")]
-    rows += [_row(one, with_owner=uid is None) for one in found[:number]]
-    for line in _aligned(rows):
-        click.echo(line)
-    if len(found) > number:
-        click.echo(f"… and {len(found) - number} older; `-n {len(found)}` shows all", err=True)
-
-
-def _row(found: Found, *, with_owner: bool) -> tuple[str, ...]:
-    owner = (_owner(found.uid),) if with_owner else ()
-    try:
-        current = status(found.bundle)
-    except OSError:
-        return (found.shown_id, *owner, "", "gone", "", "", "", "")
-    return (_shown_id(found, current), *owner, *_cells(current))
-
-
-def _shown_id(found: Found, current: Status) -> str:
-    return f"{found.shown_id} ({current.array})" if current.array else found.shown_id
-
-
-def _cells(current: Status) -> tuple[str, ...]:
-    if not current.readable:
-        return "", "", "", "", "", "(readable by its owner only)"
-    summary = current.summary
-    if summary is None:
-        name = printable(current.marker.name) if current.marker else ""
-        return name, "running", "", "", "", ""
-    ended = summary_text.when(summary.times.ended)[:16]
-    bytes_ = size(summary.outputs.bytes) if summary.outputs else ""
-    code = "" if summary.exit_code is None else str(summary.exit_code)
-    state = summary.state.replace("_", " ")
-    return printable(summary.name), state, code, ended, bytes_, printable(summary.cause)
-
-
-def _aligned(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    """Columns by what a terminal shows: a Korean letter is two wide."""
-    widths = [max(_width(row[column]) for row in rows) for column in range(len(rows[0]))]
-    state = rows[0].index("STATE")
-    for row in rows:
-        cells = [cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
-        if row[state] not in ("", "STATE"):
-            cells[state] = click.style(cells[state], fg=_COLOURS.get(row[state], "red"))
-        yield "  ".join(cells).rstrip()
-
-
-def _width(text: str) -> int:
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
-    )
-
-
-def _owner(uid: int) -> str:
+def owner(uid: int) -> str:
+    """The account's name, or its number. Not site.pwd_name: its imports take longer than the whole table."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -176,7 +156,7 @@ def _owner(uid: int) -> str:
 def _one(found: Found) -> None:
     current = status(found.bundle)
     if not current.readable:
-        raise PersonFault(f"The results of job {found.job_id} belong to {_owner(found.uid)}, who alone may read them.")
+        raise PersonFault(f"The results of job {found.job_id} belong to {owner(found.uid)}, who alone may read them.")
     click.echo(printable(str(found.bundle.folder)))
     for line in _tree(found.bundle):
         click.echo(f"  {line}")

@@ -17,6 +17,7 @@ from slurmk8s.config import Nas
 from slurmk8s.errors import ClusterFault
 from slurmk8s.intake.rights import acting_as, our_uid, owner_of, service
 from slurmk8s.mountpoint import is_root_of_mount
+from slurmk8s.results.index import FOLDER as INDEX
 from slurmk8s.slurm.client import Identity
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -56,6 +57,7 @@ def opened(nas: Nas, *, people_add: bool) -> Iterator[Folders]:
             for part in nas.jobs.parts:
                 jobs = keep(_made(jobs, part, 0o755))
             private = keep(_made(jobs, PRIVATE, 0o700))
+            _index(root, nas)
             folders = Folders(
                 submit=keep(_made(jobs, "submit", EVERYBODY_ADDS if people_add else 0o755)),
                 processed=keep(_made(jobs, "processed", EVERYBODY_ADDS)),
@@ -98,6 +100,19 @@ def _open_root(nas: Nas) -> int:
             f"Mount it (`mount {nas.root}`); for a local folder set nas.require_mountpoint = false.",
         )
     return root
+
+
+def _index(root: int, nas: Nas) -> None:
+    """The folder where results are indexed. Its owner could move people's parts of it away, so it is no person's.
+
+    Everybody may add to it, and list only their own part. The intake does without it.
+    """
+    with contextlib.suppress(OSError):
+        results = os.open(nas.results, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root)
+        try:
+            os.close(_made(results, INDEX, EVERYBODY_ADDS & ~0o044))
+        finally:
+            os.close(results)
 
 
 def _made(parent: int, name: str, mode: int) -> int:

@@ -85,7 +85,7 @@ def gather(asked: str, config: Config, slurm: SlurmCommands, root: Path, kube: "
     try:
         if seen.waits:
             found = replace(found, place=queue.place(slurm.programs, seen))
-        found = replace(found, nodes=_around(nodes.nodes(slurm.programs), seen))
+        found = replace(found, nodes=around(nodes.nodes(slurm.programs), seen))
         return replace(found, stages=_stages(config, slurm, seen, results, kube, now))
     except SlurmUnreachable as fault:  # it went away in the middle
         return replace(found, slurm_fault=str(fault))
@@ -97,7 +97,8 @@ def _chosen(parts: list[Seen]) -> Seen | None:
     return min(parts, key=lambda part: (order.get(part.job.state, 2), part.job.job_id), default=None)
 
 
-def _around(known: Mapping[str, Node], seen: Seen) -> dict[str, Node]:
+def around(known: Mapping[str, Node], seen: Seen) -> dict[str, Node]:
+    """Those of the known nodes that the job has, or that it could get."""
     if seen.job.nodes:
         return {name: known[name] for name in seen.job.nodes if name in known}
     if not seen.waits:

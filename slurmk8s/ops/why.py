@@ -131,7 +131,7 @@ def _ended(found: Evidence, seen: Seen) -> Answer:
     if summary is not None:
         sentence, step = _by_summary(_name(seen), summary), _see(found.results)
     else:
-        sentence, step = f"{_name(seen)} {_by_slurm(job)}.", ""
+        sentence, step = f"{_name(seen)} {by_slurm(job)}.", ""
         if seen.stamped and job.nodes and not found.results.note:
             step = "Its summary is not written yet; if it stays so, the agent's log on its node says why."
     return Answer(found.asked, "ended", sentence, step, (*lines, *_common(found)))
@@ -177,7 +177,7 @@ def _by_summary(name: str, summary: Summary) -> str:
     return f"{name} {verb} on {printable(summary.node)}{_FAULTS.get(summary.fault, '')}: {cause}"
 
 
-def _by_slurm(job: Job) -> str:
+def by_slurm(job: Job) -> str:
     """The end as Slurm tells it, and no more than that."""
     code, _, number = job.exit_code.partition(":")
     if job.exit_code == NO_OUTPUT_FILE:

@@ -106,7 +106,7 @@ def create_empty(parent: int, name: str, mode: int) -> None:
         os.close(descriptor)
 
 
-def append(parent: int, name: str, data: bytes) -> None:
+def append(parent: int, name: str, data: bytes, *, durable: bool = True) -> None:
     """Add to a regular file of this user's that has no second name."""
     try:
         descriptor = os.open(name, os.O_WRONLY | os.O_APPEND | FILE_FLAGS, dir_fd=parent)
@@ -120,7 +120,8 @@ def append(parent: int, name: str, data: bytes) -> None:
             raise not_ours(name)
         while data:
             data = data[os.write(descriptor, data) :]
-        os.fsync(descriptor)
+        if durable:
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)
 

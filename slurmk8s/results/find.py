@@ -8,6 +8,7 @@ from pathlib import Path
 
 from slurmk8s.errors import ClusterFault, PersonFault
 from slurmk8s.results import paths
+from slurmk8s.results.index import Index
 from slurmk8s.results.paths import Bundle
 from slurmk8s.results.status import status
 
@@ -76,7 +77,12 @@ def _by_id(root: Path, job_id: int) -> Found | None:
 
 
 def _by_task(root: Path, job_id: int, task_id: int) -> Found | None:
-    """Tasks get ids of their own from the array's id on; which one, only the bundles know."""
+    """Tasks get ids of their own from the array's id on; which one, the bundles know, and sooner the index."""
+    wanted = f"{job_id}_{task_id}"
+    for entry in Index(str(root), os.getuid()).named(wanted):
+        found = _by_id(root, entry.job_id)
+        if found is not None and str(status(found.bundle).array) == wanted:
+            return found
     for found in reversed(bundles(root, None)):
         if found.job_id < job_id or found.earlier:
             continue

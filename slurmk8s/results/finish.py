@@ -3,9 +3,10 @@
 import contextlib
 import os
 import stat
+import time
 from dataclasses import replace
 
-from slurmk8s.results import files, handover, paths
+from slurmk8s.results import entry, files, handover, index, listing, paths
 from slurmk8s.results.files import At, nothing
 from slurmk8s.results.prepare import exists, follow_rotation, place
 from slurmk8s.results.request import Finish, Note, ReadSummary
@@ -45,7 +46,10 @@ def finish(request: Finish, at: At = nothing) -> dict[str, object]:
             summary = keep_first(first, summary)
         write_summary(here.folder, summary, here.path, target.modes.file, at)
         follow_rotation(here, target.modes)
-    return {"ok": True, "summary": summary.to_json()}
+    document = summary.to_json()
+    told = entry.of_summary(document, time.time())
+    unlisted = index.note(target.root, told) or listing.note(target.root, told, target.modes.file)
+    return {"ok": True, "summary": document, **({"unlisted": unlisted} if unlisted else {})}
 
 
 def stored_summary(request: ReadSummary, at: At = nothing) -> dict[str, object]:

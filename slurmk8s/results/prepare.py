@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from slurmk8s.errors import ClusterFault, PersonFault
-from slurmk8s.results import files, handover, marker, paths
+from slurmk8s.results import files, handover, index, marker, paths
 from slurmk8s.results.files import At, nothing
 from slurmk8s.results.marker import Marker
 from slurmk8s.results.request import Modes, Prepare, Target
@@ -55,6 +55,11 @@ def prepare(request: Prepare, at: At = nothing) -> dict[str, object]:
             at("logs made")
             if request.handover:
                 handover.make(folder, request.attempt)
+    if known is None or known.attempt < wanted.attempt:
+        array = str(wanted.array) if wanted.array else ""
+        start = index.begun(target.job_id, wanted.attempt, wanted.name, array, wanted.submitted)
+        # Not durable: a job's start must not wait for it.
+        index.note(target.root, start, durable=False)
     return {
         "ok": True,
         "folder": target.folder,

@@ -98,19 +98,32 @@ def in_line(reason: str) -> bool:
     return re.split(r"[ ,_]", reason, maxsplit=1)[0] not in _NOT_IN_LINE
 
 
+def jobs(programs: Programs, user: str | None) -> list[Seen]:
+    """All jobs that slurmctld has, of this person or of everybody we may see; also those that have just ended."""
+    choice = ("--user", user) if user is not None else ()
+    return [_seen(row) for row in _rows(programs, _FIELDS, *choice, "--states=all")]
+
+
 def place(programs: Programs, seen: Seen) -> Place | None:
     """The job's place; None if it does not stand in line, or if other people's jobs are hidden from us."""
-    if not in_line(seen.job.reason) or (os.geteuid() != 0 and _hides_jobs(programs)):
-        return None
-    places = []
-    for partition in seen.partitions:
-        found = _rows(programs, _PLACE, "--partition", partition, "--states=PENDING")
-        others = [row for row in found if in_line(row["Reason"])]
-        order = sorted((-_number(row["PriorityLong"]), _number(row["JobID"])) for row in others)
-        mine = next((index for index, (_, job_id) in enumerate(order) if job_id == seen.job.job_id), None)
-        if mine is not None:
-            places.append(Place(partition, mine + 1, len(order)))
-    return min(places, key=lambda each: each.position, default=None)
+    return places(programs, [seen]).get(seen.job.job_id)
+
+
+def places(programs: Programs, waiting: Sequence[Seen]) -> dict[int, Place]:
+    """The places of several jobs by their ids: the best of each, where it names several partitions."""
+    wanted = [seen for seen in waiting if in_line(seen.job.reason)]
+    partitions = sorted({partition for seen in wanted for partition in seen.partitions})
+    if not partitions or (os.geteuid() != 0 and _hides_jobs(programs)):
+        return {}
+    ids = {seen.job.job_id for seen in wanted}
+    found: dict[int, Place] = {}
+    for partition in partitions:
+        rows = _rows(programs, _PLACE, "--partition", partition, "--states=PENDING")
+        order = sorted((-_number(row["PriorityLong"]), _number(row["JobID"])) for row in rows if in_line(row["Reason"]))
+        for index, (_, job_id) in enumerate(order):
+            if job_id in ids and (job_id not in found or found[job_id].position > index + 1):
+                found[job_id] = Place(partition, index + 1, len(order))
+    return found
 
 
 def _hides_jobs(programs: Programs) -> bool:

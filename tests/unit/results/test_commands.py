@@ -208,3 +208,135 @@ def test_verify_exits_0_or_1_and_speaks_json(own: Any, slurmk8s: Any, root: Path
     status, out, _ = slurmk8s("verify", "--json", "12")
     verdict = json.loads(out)
     assert (status, verdict["ok"], verdict["changed"]) == (1, False, ["outputs/d/model"])
+
+
+@pytest.fixture
+def indexed(person: Any, make_summary: Any, root: Path) -> Any:
+    """The index of whoever runs the tests: jobs of three days, one of whose results were removed."""
+    (root / ".index").mkdir(mode=0o1733)
+    (root / ".index").chmod(0o1733)
+    for number, (name, state, code) in enumerate(
+        (("prepare", "completed", 0), ("train-학습", "failed", 7), ("train-big", "out_of_memory", 137))
+    ):
+        job_id, ended = 20 + number, time.time() - (3 - number) * 86400 + 60
+        times = {**make_summary()["times"], "submitted": ended - 3700, "started": ended - 3600, "ended": ended}
+        cause = f"It ended with {code}."
+        told = make_summary(job_id=job_id, name=name, state=state, exit_code=code, cause=cause, times=times)
+        person.ask(op="finish", job_id=job_id, attempt=0, summary=told)
+    os.rename(root / ".index" / str(person.uid), root / ".index" / str(os.getuid()))
+    own = root / ".index" / str(os.getuid())
+    (own / "whole").touch()
+    for path in (*own.iterdir(), own, *root.glob("2?"), *root.glob("2?/*")):
+        os.chown(path, os.getuid(), os.getgid())
+    return person
+
+
+def jobs(out: str) -> list[str]:
+    return [line.split()[0] for line in out.splitlines()[1:]]
+
+
+def test_a_job_is_found_by_name_day_and_state(indexed: Any, slurmk8s: Any) -> None:
+    assert jobs(slurmk8s("results")[1]) == ["22", "21", "20"]
+    assert jobs(slurmk8s("results", "--name", "TRAIN")[1]) == ["22", "21"]
+    assert jobs(slurmk8s("results", "--name", "*학습")[1]) == ["21"]
+    assert jobs(slurmk8s("results", "--since", "2d")[1]) == ["22", "21"]
+    assert jobs(slurmk8s("results", "--since", "3d", "--until", "2d")[1]) == ["20"]
+    assert jobs(slurmk8s("results", "--state", "failed,completed")[1]) == ["21", "20"]
+    assert jobs(slurmk8s("results", "--state", "bad", "-n", "1")[1]) == ["22"]
+    assert "You have no results" in slurmk8s("results", "--name", "nothing")[2]
+    status, _, err = slurmk8s("results", "--state", "sad")
+    assert status == 2
+    assert "'sad' is no state." in err
+
+
+def test_more_than_are_shown_are_said_to_be_there(indexed: Any, slurmk8s: Any) -> None:
+    assert "and older ones; `-n 20` shows more" in slurmk8s("results", "-n", "2")[2]
+    assert slurmk8s("results", "-n", "3")[2] == ""
+
+
+def test_results_that_were_removed_are_said_to_be(indexed: Any, slurmk8s: Any, root: Path) -> None:
+    (root / "21").rename(root / "elsewhere")
+    row = slurmk8s("results")[1].splitlines()[2]
+    assert row.endswith("It ended with 7. (Its results have been removed.)")
+    found = json.loads(slurmk8s("results", "--json")[1])
+    assert [(one["job_id"], one["folder"]) for one in found] == [(22, f"{root}/22"), (21, None), (20, f"{root}/20")]
+
+
+def test_a_job_that_began_is_shown_as_its_bundle_tells_it_now(
+    indexed: Any, slurmk8s: Any, root: Path, make_summary: Any
+) -> None:
+    own = root / ".index" / str(os.getuid())
+    month = time.strftime("%Y-%m", time.gmtime())
+    line = json.dumps([time.time(), 30, 0, "running", "", "next"])
+    (own / f"{month}.elsewhere.jsonl").write_text(f"\n{line}\n")
+    indexed.ask(op="prepare", job_id=30, attempt=0, name="next")
+    for path in (root / "30", *(root / "30").iterdir()):
+        os.chown(path, os.getuid(), os.getgid())
+    assert slurmk8s("results")[1].splitlines()[1].split() == ["30", "next", "running"]
+    for path in (root / "30", *(root / "30").iterdir()):
+        os.chown(path, indexed.uid, indexed.uid)
+    told = make_summary(job_id=30, name="next", state="cancelled", exit_code=None)
+    indexed.ask(op="finish", job_id=30, attempt=0, summary=told)
+    for path in (root / "30", *(root / "30").iterdir()):
+        os.chown(path, os.getuid(), os.getgid())
+    assert slurmk8s("results")[1].splitlines()[1].split()[:3] == ["30", "next", "cancelled"]
+
+
+def test_a_report_in_every_form(indexed: Any, slurmk8s: Any) -> None:
+    status, out, _ = slurmk8s("report", "--by", "name")
+    lines = out.splitlines()
+    assert status == 0
+    assert lines[2].split() == ["NAME", "JOBS", "FAILED", "GPU-H", "LOST", "CPU-H", "QUEUED", "P90"]
+    assert lines[5].split()[:7] == ["train-학습", "1", "1", "(100%)", "1.0", "1.0", "4.0"]
+    assert lines[6].split()[:4] == ["total", "3", "2", "(67%)"]
+    assert "out of memory" in out
+    rows = slurmk8s("report", "--csv")[1].splitlines()
+    assert rows[0].startswith("partition,jobs,failed,gpu_hours")
+    assert rows[1].startswith("gpu,3,2,3.0,12.0,2.0,,,,,100.0,100.0")
+    told = json.loads(slurmk8s("report", "--json", "--since", "2d")[1])
+    assert (told["total"]["jobs"], told["by"], len(told["causes"])) == (2, "partition", 2)
+    assert "No job ended in that time." in slurmk8s("report", "--until", "30d", "--since", "60d")[1]
+
+
+def test_whoever_may_read_nothing_is_told_so_instead_of_an_empty_report(own: Any, slurmk8s: Any) -> None:
+    with as_stranger():
+        status, out, err = slurmk8s("report", "--all", "--since", "10y")
+    assert (status, out) == (2, "")
+    assert "You may read none of these results" in err
+
+
+def test_a_person_of_before_the_index_gets_one_when_they_ask(
+    root: Path, person: Any, make_summary: Any, everyones_python: Path
+) -> None:
+    person.ask(op="finish", attempt=0, summary=make_summary())
+    (root / ".index").mkdir()
+    (root / ".index").chmod(0o1733)
+    environment = {**os.environ, "SLURMK8S_RESULTS_ROOT": str(root)}
+    first = subprocess.run(
+        [str(everyones_python), "-I", "-m", "slurmk8s", "results"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        user=person.uid if os.geteuid() == 0 else None,
+        cwd="/",
+    )
+    assert first.returncode == 0, first.stderr
+    assert "train" in first.stdout
+    assert (root / ".index" / str(person.uid) / "whole").exists()
+
+
+def test_colours_are_for_terminals_that_want_them(indexed: Any, root: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "SLURMK8S_RESULTS_ROOT": str(root), "TERM": "xterm", "LANG": "C.UTF-8"}
+    command = f"{sys.executable} -I -m slurmk8s results"
+
+    def shown(line: str, **more: str) -> str:
+        script = ["script", "-qec", f"stty cols 100; {line}", "/dev/null"]
+        done = subprocess.run(
+            script, env={**environment, **more}, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    assert "\x1b[31mfailed" in shown(command)
+    assert "\x1b" not in shown(command, NO_COLOR="1")
+    assert "\x1b" not in shown(f"{command} | cat")
