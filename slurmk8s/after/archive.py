@@ -75,7 +75,7 @@ def make(root: int, job: str, folder: int, name: str, request: dict[str, Any]) -
     except BaseException:
         files.remove(folder, temporary)
         raise
-    files.sync_folder(folder)
+    files.sync(folder)
     return seen
 
 
@@ -201,7 +201,7 @@ def remove(bundle: int) -> None:
             shutil.rmtree(name, dir_fd=bundle)
         else:
             files.remove(bundle, name)
-    files.sync_folder(bundle)
+    files.sync(bundle)
 
 
 @contextlib.contextmanager

@@ -35,7 +35,7 @@ def array(request: dict[str, Any]) -> dict[str, Any]:
                 for task, job, state in request["tasks"]:
                     files.create_empty(folder, f"{int(task)}.{int(job)}.{state}", 0o600)
                 ours = claim(folder, str(request["node"])) if request["claim"] else False
-                files.sync_folder(folder)
+                files.sync(folder)
                 return {"tasks": noted(folder), "ours": ours}
     except OSError as error:
         raise faults.explain(error, f"keep the list of array {request['array']}") from None

@@ -17,12 +17,27 @@ from slurmk8s.agent.person import Bundles
 from slurmk8s.agent.record import Record, Store
 from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, SlurmK8sError
+from slurmk8s.results.progress import Progress, text
 from slurmk8s.results.summary import FAILED, ArrayTask, Summary, Times
 from slurmk8s.slurm.client import Job, Slurm
 
 SECONDS_BETWEEN_ROUNDS = 15.0
 # Slurm shows COMPLETING until every Epilog has ended; then it says how the job ended.
 SECONDS_TO_COMPLETE = 30.0
+SECONDS_TO_TELL = 30.0
+
+
+class _Telling:
+    """Says in the log how far the hashing of a large bundle is: at first after a while, then seldom."""
+
+    def __init__(self, job_id: int) -> None:
+        self._job_id = job_id
+        self._next = SECONDS_TO_TELL
+
+    def __call__(self, progress: Progress) -> None:
+        if progress.seconds >= self._next:
+            self._next = max(progress.seconds + SECONDS_TO_TELL, progress.seconds * 1.5)
+            logger.info(f"job {self._job_id}: hashed {text(progress)}")
 
 
 class Debts:
@@ -87,7 +102,7 @@ class Debts:
         logger.info(f"job {record.job_id}: summary written")
 
     async def _checksum(self, record: Record) -> None:
-        summary = await self._bundles.checksums(record)
+        summary = await self._bundles.checksums(record, _Telling(record.job_id))
         # The worker is the person's process: only what it has measured is taken from it.
         measured = ("outputs", "checksums", "complete")
         self._hand_over(record, {key: value for key, value in summary.to_json().items() if key in measured})

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import pwd
+import signal
 import subprocess
 import sys
 from dataclasses import asdict
@@ -16,10 +17,15 @@ from slurmk8s.agent.record import Record
 from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SetupError, SlurmK8sError
 from slurmk8s.mountpoint import is_mountpoint
+from slurmk8s.results.progress import Progress, Tell
 from slurmk8s.results.request import Modes
 from slurmk8s.results.summary import Summary, from_json
 
 _FAULTS: dict[str, type[SlurmK8sError]] = {"person": PersonFault, "cluster": ClusterFault, "node": NodeFault}
+
+
+# A summary and some names; asyncio's own limit for a line is less.
+LONGEST_ANSWER = 16 << 20
 
 
 class Bundles:
@@ -31,6 +37,7 @@ class Bundles:
         settings = config.results
         self._modes = asdict(Modes(settings.folder_mode, settings.file_mode, settings.outputs_mode))
         self._processes = settings.checksum_processes
+        self._rate = settings.checksum_mib_per_second
         self._in_bundle = config.uses_claims
 
     def folder(self, job_id: int) -> Path:
@@ -40,7 +47,12 @@ class Bundles:
     async def prepare(self, record: Record) -> None:
         """Make the folder, the logs and outputs/; an earlier attempt's files move aside."""
         array = {"job_id": record.array[0], "task_id": record.array[1]} if record.array else None
-        extra = {"submitted": record.submitted, "name": record.name, "array": array, "handover": self._in_bundle}
+        extra: dict[str, Any] = {
+            "submitted": record.submitted,
+            "name": record.name,
+            "array": array,
+            "handover": self._in_bundle,
+        }
         await self._ask(record, "prepare", **extra)
 
     async def note(self, record: Record, sentence: str) -> None:
@@ -53,12 +65,19 @@ class Bundles:
         if reply.get("unlisted"):  # `slurmk8s results --reindex` makes up for it
             logger.warning(f"job {record.job_id}: not in the index of results: {reply['unlisted']}")
 
-    async def checksums(self, record: Record) -> Summary:
+    async def checksums(self, record: Record, tell: Tell = lambda _: None) -> Summary:
         """Hash the bundle and complete the summaries; what the summary now says."""
-        reply = await self._ask(record, "checksums", processes=self._processes)
+        rate = self._rate << 20 if self._rate else None
+        reply = await self._ask(record, "checksums", tell, processes=self._processes, bytes_per_second=rate)
         return from_json(reply["summary"])
 
-    async def _ask(self, record: Record, operation: str, **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    async def _ask(
+        self,
+        record: Record,
+        operation: str,
+        tell: Tell = lambda _: None,
+        **fields: Any,  # noqa: ANN401 - JSON
+    ) -> dict[str, Any]:
         if self._nas.require_mountpoint and not await asyncio.to_thread(is_mountpoint, self._nas.root):
             # A bundle written now would lie hidden on the system disk once the NAS is back.
             raise ClusterFault(f"The NAS is not mounted at {self._nas.root}.")
@@ -76,19 +95,46 @@ class Bundles:
             extra_groups=list(record.groups),
             env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
             cwd="/",
+            limit=LONGEST_ANSWER,
         )
+        question = json.dumps({**request, "modes": self._modes, **fields}).encode()
         try:
-            out, err = await process.communicate(json.dumps({**request, "modes": self._modes, **fields}).encode())
+            out, err = await _converse(process, question, tell)
         finally:  # it is the person's process, who may have stopped it: it must not outlive its question
             if process.returncode is None:
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
-        if process.returncode != 0:
+        status = process.returncode
+        if status is not None and status < 0:  # the work is as it was: asked again, the worker goes on
+            raise ClusterFault(f"The results worker was ended by {signal.Signals(-status).name} at {operation}.")
+        if status != 0:
             raise SlurmK8sError(f"The results worker failed at {operation}: {err.decode('utf-8', 'replace').strip()}")
         reply: dict[str, Any] = json.loads(out)
         if not reply["ok"]:
             raise _FAULTS.get(reply["fault"], SlurmK8sError)(reply["sentence"], reply.get("hint", ""))
         return reply
+
+
+async def _converse(process: asyncio.subprocess.Process, question: bytes, tell: Tell) -> tuple[bytes, bytes]:
+    """Ask, hear how far it is, and return its answer and what it complained of."""
+    assert process.stdin
+    assert process.stdout
+    assert process.stderr
+    complaint = asyncio.ensure_future(process.stderr.read())
+    try:
+        with contextlib.suppress(ConnectionError):  # it has died; its status tells
+            process.stdin.write(question)
+            await process.stdin.drain()
+        process.stdin.close()
+        last = b""
+        async for line in process.stdout:
+            last = line
+            if line.startswith(b'{"progress":'):
+                tell(Progress(**json.loads(line)["progress"]))
+        await process.wait()
+        return last, await complaint
+    finally:
+        complaint.cancel()
 
 
 def require_readable_program() -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import pwd
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import click
 
 from slurmk8s.cli import dates
 from slurmk8s.errors import PersonFault
-from slurmk8s.results import find, paths, summary_text
+from slurmk8s.results import find, paths, progress, summary_text
 from slurmk8s.results.find import Found
 from slurmk8s.results.follow import Sink, Stream, follow, show
 from slurmk8s.results.history import Span
@@ -119,17 +120,38 @@ def logs(job: str, *, following: bool, only_stderr: bool) -> None:
 @click.command()
 @click.argument("job")
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
-@click.option("-j", "--threads", default=2, show_default=True, type=click.IntRange(1, 64), help="Files at a time.")
-def verify(job: str, *, as_json: bool, threads: int) -> int:
+@click.option("-j", "--processes", default=2, show_default=True, type=click.IntRange(1, 64), help="Files at a time.")
+def verify(job: str, *, as_json: bool, processes: int) -> int:
     """Check the results of JOB, or of a bundle's folder, against its checksums. Exit status 0 if all is well."""
     is_folder = "/" in job or (not job[:1].isdigit() and Path(job).is_dir())
     folder = Path(job) if is_folder else _existing(results_root(), job).bundle.folder
-    verdict = verify_bundle(folder, threads)
+    shown = _Line() if sys.stderr.isatty() else None
+    try:
+        verdict = verify_bundle(folder, processes, shown.tick if shown else lambda _files, _bytes: None)
+    finally:
+        if shown:
+            shown.clear()
     if as_json:
         click.echo(json.dumps({"folder": str(folder), **verdict.to_json()}))
     else:
         _show_verdict(folder, verdict)
+        if verdict.state == "pending" and (hashing := status(Bundle(folder)).hashing):
+            click.echo(f"hashed so far: {progress.text(hashing)}")
     return 0 if verdict.ok else 1
+
+
+class _Line:
+    """One line on the terminal that is written over and over while a long check runs."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def tick(self, files: int, read: int) -> None:
+        speed = read / max(0.001, time.monotonic() - self._began)
+        click.echo(f"\r\x1b[Kchecking: {files:,} files, {size(read)}, {size(speed)}/s", nl=False, err=True)
+
+    def clear(self) -> None:
+        click.echo("\r\x1b[K", nl=False, err=True)
 
 
 def _existing(root: Path, job: str) -> Found:
@@ -165,6 +187,8 @@ def _one(found: Found) -> None:
         click.echo(f"The job is running; follow it with `slurmk8s logs -f {found.job_id}`.")
     else:
         click.echo(summary_text.text(current.summary), nl=False)
+    if current.hashing:
+        click.echo(f"Hashed      {progress.text(current.hashing)}")
 
 
 def _tree(bundle: Bundle) -> Iterator[str]:

@@ -215,6 +215,9 @@ class Results(Section):
     """Mode of `outputs`. Default 0700."""
     checksum_processes: int = Field(2, ge=1)
     """How many files are hashed at the same time. Default 2: a spinning NAS gets slower with more."""
+    checksum_mib_per_second: int | None = Field(None, ge=1)
+    """How fast one bundle is hashed at most, so that a slow NAS keeps room for the jobs. Unit: MiB per second. Default
+    none: as fast as it goes, at a low priority for CPU and disk."""
 
 
 class Slurm(Section):

@@ -4,31 +4,31 @@ Runs after the node is free for other jobs. May be killed at any point and asked
 """
 
 import ctypes
-import errno
-import functools
+import itertools
 import os
-import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from slurmk8s.errors import PersonFault
 from slurmk8s.results import files, paths
 from slurmk8s.results.files import At, nothing
 from slurmk8s.results.finish import NAMES_SHOWN
-from slurmk8s.results.hashing import Hashed, Identity, hash_file, in_order
+from slurmk8s.results.hashers import Batch, Way, batches, hash_all
+from slurmk8s.results.hashing import Hashed, Identity
 from slurmk8s.results.partial import Partial, partial
 from slurmk8s.results.prepare import Place, exists, follow_rotation, place, refuse_if_started_again
+from slurmk8s.results.progress import Tell, Teller, unheard
 from slurmk8s.results.request import Checksums
 from slurmk8s.results.summary import COMPLETE, FAILED, Outputs, Summary
 from slurmk8s.results.summary_file import read_summary, write_summary
 from slurmk8s.results.summary_text import shown_name
-from slurmk8s.results.walk import Folder, walk
+from slurmk8s.results.walk import Folder, trouble, walk
 
-# Small files go to a thread many at a time; a large one goes alone.
-_BATCH_FILES = 64
-_BATCH_BYTES = 4 << 20
 _PROBLEMS = {"changing": "still changing", "unreadable": "not readable", "missing": "gone"}
 _LOGS = (os.fsencode(paths.STDOUT), os.fsencode(paths.STDERR))
+
+Sized = Iterator[tuple[bytes, Identity | None]]
+"""Names of files with what a stat says of them."""
 
 
 @dataclass
@@ -37,6 +37,8 @@ class Tally:
 
     files: int = 0
     size: int = 0
+    reused: int = 0
+    """Bytes that an earlier try had hashed."""
     skipped: int = 0
     skipped_names: list[str] = field(default_factory=list)
     problems: dict[str, int] = field(default_factory=lambda: dict.fromkeys(_PROBLEMS, 0))
@@ -74,7 +76,7 @@ def _more(count: int) -> str:
     return f" and {count} more" if count else ""
 
 
-def checksums(request: Checksums, at: At = nothing) -> dict[str, object]:
+def checksums(request: Checksums, at: At = nothing, tell: Tell = unheard) -> dict[str, object]:
     """Do what the request asks; a bundle that is complete already is left alone."""
     modes = request.target.modes
     if not exists(request.target):
@@ -89,7 +91,13 @@ def checksums(request: Checksums, at: At = nothing) -> dict[str, object]:
             sync_file_system(here.folder)
             at("data durable")
             tally = Tally()
-            _hash_all(here, so_far, tally, request.processes, at)
+            teller = Teller(here.folder, modes.file, *_totals(here, summary), tell)
+            way = Way(
+                request.processes,
+                request.bytes_per_second,
+                tick=lambda read: teller.tick(read, tally.reused, tally.files),
+            )
+            _hash_all(here, so_far, tally, way, at)
             at("all hashed")
             refuse_if_started_again(here)
             files.write(here.folder, paths.CHECKSUMS, so_far.checksum_lines(), modes.file, at)
@@ -103,9 +111,18 @@ def checksums(request: Checksums, at: At = nothing) -> dict[str, object]:
             )
             write_summary(here.folder, summary, here.path, modes.file, at)
             follow_rotation(here, modes)
+            files.remove(here.folder, paths.PROGRESS)
+            at("progress removed")
             files.remove(here.folder, paths.PARTIAL)
             at("partial removed")
     return _reply(summary, tally)
+
+
+def _totals(here: Place, summary: Summary) -> tuple[int, int]:
+    """Bytes and files to come, as they were when the job ended."""
+    logs = [found for log in _LOGS if (found := files.lstat(here.folder, os.fsdecode(log)))]
+    outputs = summary.outputs or Outputs(0, 0)
+    return outputs.bytes + sum(log.st_size for log in logs), outputs.files + len(logs)
 
 
 def _summary(here: Place) -> Summary:
@@ -131,56 +148,46 @@ def _reply(summary: Summary, tally: Tally) -> dict[str, object]:
     }
 
 
-def _hash_all(here: Place, so_far: Partial, tally: Tally, threads: int, at: At) -> None:
-    for batch in in_order(_batches(here, so_far, tally), threads):
+def _hash_all(here: Place, so_far: Partial, tally: Tally, way: Way, at: At) -> None:
+    for batch in hash_all(here.folder, _work(here, so_far, tally), way):
         for hashed in batch:
-            if hashed.state != "ok":
-                tally.bad(hashed.state, hashed.path)
-                continue
-            assert hashed.identity is not None
-            so_far.add(hashed)
-            tally.good(hashed.path, hashed.identity.size)
+            if hashed.state == "ok":
+                assert hashed.identity is not None
+                so_far.add(hashed)
+                tally.good(hashed.path, hashed.identity.size)
+            else:
+                # What is no file any more, say a link in place of a log, is gone as far as checksums go.
+                tally.bad("missing" if hashed.state == "other" else hashed.state, hashed.path)
         at("batch hashed")
 
 
-def _batches(here: Place, so_far: Partial, tally: Tally) -> Iterator[Callable[[], list[Hashed]]]:
+def _work(here: Place, so_far: Partial, tally: Tally) -> Iterator[Batch | list[Hashed]]:
     """What is still to be hashed, in the order of the walk. What an earlier try has hashed is taken over here."""
     resuming = True
     for folder in _folders(here):
         if folder.error is not None:
-            # As a task like the others: what is told of the bundle then has the order of the walk.
-            yield functools.partial(_unlisted, folder.path + b"/", folder.error)
+            # A result like the others: what is told of the bundle then has the order of the walk.
+            yield [Hashed(folder.path + b"/", trouble(folder.error))]
             continue
         tally.skip(folder)
-        prefix = folder.path + b"/" if folder.path else b""
-        batch: list[bytes] = []
-        size = 0
-        for name in folder.names:
-            identity = _identity(folder.descriptor, name)
-            if resuming:
-                if identity is not None and so_far.reuse(prefix + name, identity):
-                    tally.good(prefix + name, identity.size)
-                    continue
-                so_far.cut()
-                resuming = False
-            batch.append(name)
-            size += identity.size if identity else 0
-            if len(batch) >= _BATCH_FILES or size >= _BATCH_BYTES:
-                yield functools.partial(_hash_batch, os.dup(folder.descriptor), prefix, batch)
-                batch, size = [], 0
-        if batch:
-            yield functools.partial(_hash_batch, os.dup(folder.descriptor), prefix, batch)
+        sized: Sized = ((name, _identity(folder.descriptor, name)) for name in folder.names)
+        if resuming:
+            sized, resuming = _take_over(folder, sized, so_far, tally)
+        yield from batches(folder.path, ((name, identity.size if identity else 0) for name, identity in sized))
     if resuming:
         so_far.cut()
 
 
-def _unlisted(path: bytes, error: OSError) -> list[Hashed]:
-    """A folder that could not be listed: closed by its owner, or taken away. The NAS's own errors are raised."""
-    if isinstance(error, PermissionError):
-        return [Hashed(path, "unreadable")]
-    if isinstance(error, FileNotFoundError | NotADirectoryError) or error.errno == errno.ELOOP:
-        return [Hashed(path, "missing")]
-    raise error
+def _take_over(folder: Folder, sized: Sized, so_far: Partial, tally: Tally) -> tuple[Sized, bool]:
+    """Pass the files that an earlier try has hashed; what is left of them, and whether all were passed."""
+    prefix = folder.path + b"/" if folder.path else b""
+    for name, identity in sized:
+        if identity is None or not so_far.reuse(prefix + name, identity):
+            so_far.cut()
+            return itertools.chain([(name, identity)], sized), False
+        tally.good(prefix + name, identity.size)
+        tally.reused += identity.size
+    return iter(()), True
 
 
 def _folders(here: Place) -> Iterator[Folder]:
@@ -194,22 +201,6 @@ def _identity(folder: int, name: bytes) -> Identity | None:
         return Identity.of(os.stat(name, dir_fd=folder, follow_symlinks=False))
     except (FileNotFoundError, PermissionError):
         return None
-
-
-def _hash_batch(folder: int, prefix: bytes, names: list[bytes]) -> list[Hashed]:
-    try:
-        return [_hash(folder, name, prefix + name) for name in names]
-    finally:
-        os.close(folder)
-
-
-def _hash(folder: int, name: bytes, path: bytes) -> Hashed:
-    hashed = hash_file(folder, name, path)
-    if hashed.state != "changing":
-        return hashed
-    found = files.lstat(folder, os.fsdecode(name))
-    is_file = found is not None and stat.S_ISREG(found.st_mode)
-    return hashed if is_file else Hashed(path, "missing")  # nothing there, or a link in place of a log
 
 
 def sync_file_system(folder: int) -> None:

@@ -89,7 +89,7 @@ def write(parent: int, name: str, data: Iterable[bytes], mode: int, at: At = not
             os.unlink(temporary, dir_fd=parent)
         raise
     at(f"{name} in place")
-    sync_folder(parent)
+    sync(parent)
 
 
 def create_empty(parent: int, name: str, mode: int) -> None:
@@ -160,8 +160,8 @@ def sync_file(parent: int, name: str) -> None:
         _sync(descriptor)
 
 
-def sync_folder(descriptor: int) -> None:
-    """Make names in a folder durable."""
+def sync(descriptor: int) -> None:
+    """Make an open file's content durable, or the names in an open folder. Some NAS say only now that they are full."""
     _sync(os.dup(descriptor))
 
 

@@ -1,27 +1,23 @@
-"""Hash files: several at a time, results in order, and a file that changes meanwhile is noticed.
-
-Threads, not processes: hashlib and reads let go of the interpreter's lock, and a killed worker leaves no children.
-"""
+"""Hash one file; one that changes meanwhile is noticed."""
 
 import errno
 import hashlib
 import os
 import stat
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal
 
 from slurmk8s.results import files
 
-_CHUNK = 1 << 20
+CHUNK = 1 << 20
 _TRIES = 3
 _PAUSE_SECONDS = 0.2
 _NOT_A_FILE_NOW = (errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR)
 
-T = TypeVar("T")
+# Called with the number of bytes just read.
+Read = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -43,63 +39,61 @@ class Hashed:
     """What became of one file."""
 
     path: bytes
-    state: Literal["ok", "changing", "unreadable", "missing"]
+    state: Literal["ok", "changing", "unreadable", "missing", "other"]
+    """`other`: what stands there is no regular file."""
     identity: Identity | None = None
     digest: str = ""
 
 
-def hash_file(folder: int, name: bytes, path: bytes, tries: int = _TRIES) -> Hashed:
+def uncounted(_bytes: int) -> None:
+    """For those who do not want to know."""
+
+
+def hash_file(folder: int, name: bytes, path: bytes, tries: int = _TRIES, read: Read = uncounted) -> Hashed:
     """Hash one file. Errors of the file itself are a result; errors of the NAS are raised, since a retry may help."""
+    state: Literal["changing", "missing"] = "changing"
     for attempt in range(tries):
         if attempt:
             time.sleep(_PAUSE_SECONDS)
         try:
             descriptor = os.open(name, os.O_RDONLY | files.FILE_FLAGS, dir_fd=folder)
         except FileNotFoundError:
+            state = "missing"
             continue  # listed a moment ago, so somebody is at work here; a NAS may also find it again
         except PermissionError:
             return Hashed(path, "unreadable")
         except OSError as error:
             if error.errno in _NOT_A_FILE_NOW:
-                return Hashed(path, "changing")
+                return Hashed(path, "other")
             raise
         try:
-            hashed = _hash_descriptor(descriptor, path)
+            hashed = _hash_descriptor(descriptor, path, read)
         finally:
             os.close(descriptor)
         if hashed is not None:
             return hashed
-    return Hashed(path, "changing")
+        state = "changing"
+    return Hashed(path, state)
 
 
-def _hash_descriptor(descriptor: int, path: bytes) -> Hashed | None:
+def _hash_descriptor(descriptor: int, path: bytes, read: Read) -> Hashed | None:
     before = os.fstat(descriptor)
     if not stat.S_ISREG(before.st_mode):
-        return Hashed(path, "changing")
+        return Hashed(path, "other")
+    if before.st_size > CHUNK:
+        # The kernel then reads further ahead; sha256sum asks for the same.
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_SEQUENTIAL)
     digest = hashlib.sha256()
     count = 0
-    size = min(_CHUNK, before.st_size + 1)  # most files are small; one byte more tells a file that grows
+    size = min(CHUNK, before.st_size + 1)  # most files are small; one byte more tells a file that grows
     while chunk := os.read(descriptor, size):
         digest.update(chunk)
         count += len(chunk)
+        read(len(chunk))
+        if count > before.st_size:
+            break  # it grows; a log that is written faster than we read would have no end
     after = os.fstat(descriptor)
     is_still = Identity.of(before) == Identity.of(after) and before.st_ctime_ns == after.st_ctime_ns
     if not is_still or count != after.st_size:
         return None
     return Hashed(path, "ok", Identity.of(after), digest.hexdigest())
-
-
-def in_order(tasks: Iterable[Callable[[], T]], threads: int) -> Iterator[T]:
-    """Run tasks on threads and yield their results in the tasks' order; only a few are ever waiting."""
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[T]] = deque()
-        try:
-            for task in tasks:
-                waiting.append(pool.submit(task))
-                if len(waiting) >= 4 * threads:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()

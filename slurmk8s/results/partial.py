@@ -68,7 +68,8 @@ class Partial:
             data = data[os.write(self._descriptor, data) :]
 
     def checksum_lines(self) -> Iterator[bytes]:
-        """The lines of checksums.txt."""
+        """The lines of checksums.txt, once all of them are kept: a NAS may tell late that it had no room for one."""
+        files.sync(self._descriptor)
         self._reader.close()
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         self._reader = open(os.dup(self._descriptor), "rb")  # noqa: SIM115 - a buffer without old lines

@@ -17,6 +17,8 @@ OUTPUTS = "outputs"
 MARKER = ".slurmk8s.json"
 # Digests so far, while they are computed. One writer: checksums.py.
 PARTIAL = ".checksums.partial"
+# How far that is. One writer: checksums.py.
+PROGRESS = ".checksums.progress"
 
 # What moves to attempt-N when the job starts again. outputs/ stays, so that the job finds its checkpoints.
 # The summary goes first: as long as it is in place, its attempt number says whose files these are.

@@ -221,24 +221,25 @@ def _move_strays(bundle: int, attempt: int, modes: Modes) -> None:
         for name in (paths.CHECKSUMS, paths.SUMMARY_TEXT, paths.SUMMARY):
             with contextlib.suppress(FileNotFoundError):
                 os.rename(name, name, src_dir_fd=bundle, dst_dir_fd=inner)
-        files.sync_folder(inner)
+        files.sync(inner)
 
 
 def _rotate(folder: int, attempt: int, modes: Modes, at: At) -> None:
+    files.remove(folder, paths.PROGRESS)
     files.remove(folder, paths.PARTIAL)
     with attempt_folder(folder, attempt, modes.folder) as inner:
         for name in paths.OF_ONE_ATTEMPT:
             with contextlib.suppress(FileNotFoundError):  # moved by an earlier try, or never written
                 os.rename(name, name, src_dir_fd=folder, dst_dir_fd=inner)
                 at(f"{name} moved")
-        files.sync_folder(inner)
+        files.sync(inner)
 
 
 def _log_files(folder: int, modes: Modes) -> None:
     files.create_empty(folder, paths.STDOUT, modes.file)
     files.create_empty(folder, paths.STDERR, modes.file)
     _own_folder(folder, paths.OUTPUTS, modes.outputs)
-    files.sync_folder(folder)
+    files.sync(folder)
 
 
 def _own_folder(parent: int, name: str, mode: int) -> None:

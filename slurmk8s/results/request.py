@@ -67,6 +67,8 @@ class Checksums:
     target: Target
     processes: int
     """How many files are hashed at the same time."""
+    bytes_per_second: int | None = None
+    """How fast at most; None: as fast as it goes."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,9 @@ def parse(data: bytes) -> Request:
         if request.summary.job_id != target.job_id or target.attempt not in (None, request.summary.attempt):
             raise Malformed("the summary is of another job or attempt than the request")
     elif operation == "checksums":
-        request = Checksums(target, fields.whole("processes", 1, 256) if fields.has("processes") else 2)
+        processes = fields.whole("processes", 1, 256) if fields.has("processes") else 2
+        rate = fields.whole("bytes_per_second", 1) if fields.has("bytes_per_second") else None
+        request = Checksums(target, processes, rate)
     else:
         request = ReadSummary(target)
     fields.done()

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from slurmk8s.results import files, marker
+from slurmk8s.results import files, marker, progress
 from slurmk8s.results.marker import Marker
 from slurmk8s.results.paths import Bundle
-from slurmk8s.results.summary import ArrayTask, Summary
+from slurmk8s.results.progress import Progress
+from slurmk8s.results.summary import PENDING, ArrayTask, Summary
 from slurmk8s.results.summary_file import read_summary
 
 
@@ -17,6 +18,8 @@ class Status:
     summary: Summary | None
     """None while the attempt runs; the summary of an earlier attempt does not count."""
     readable: bool = True
+    hashing: Progress | None = None
+    """How far the checksums are, while they are computed."""
 
     @property
     def ended(self) -> bool:
@@ -44,4 +47,5 @@ def _status(folder: int) -> Status:
     known, summary = marker.read(folder), read_summary(folder)
     if known is not None and summary is not None and summary.attempt != known.attempt:
         summary = None
-    return Status(known, summary)
+    is_hashed = summary is not None and summary.checksums == PENDING
+    return Status(known, summary, hashing=progress.read(folder) if is_hashed else None)

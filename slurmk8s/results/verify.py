@@ -1,24 +1,29 @@
 """Check a bundle against its checksums.txt: what changed, what is missing, what was added since."""
 
 import errno
-import functools
+import itertools
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from slurmk8s.errors import PersonFault
 from slurmk8s.results import files, marker, paths, sums
-from slurmk8s.results.hashing import Hashed, hash_file, in_order
+from slurmk8s.results.hashers import BATCH_FILES, Batch, Way, batches, hash_all
+from slurmk8s.results.hashing import Hashed
+from slurmk8s.results.names import Names
 from slurmk8s.results.summary import FAILED
 from slurmk8s.results.summary_file import read_summary
 from slurmk8s.results.summary_text import shown_name
-from slurmk8s.results.walk import open_below, walk
+from slurmk8s.results.walk import open_below, trouble, walk
 
 _LOGS = (os.fsencode(paths.STDOUT), os.fsencode(paths.STDERR))
 _OUTPUTS = os.fsencode(paths.OUTPUTS) + b"/"
+
+Tick = Callable[[int, int], None]
+"""Told about once a second how many files are checked and how many bytes are read."""
 
 
 @dataclass
@@ -59,18 +64,19 @@ class Verdict:
         return {"ok": self.ok, "state": self.state, "reason": self.reason, "matched": self.matched, **self.problems}
 
 
-def verify(folder: Path, threads: int = 2) -> Verdict:
+def verify(folder: Path, processes: int = 2, tick: Tick = lambda _files, _bytes: None) -> Verdict:
     """Check the bundle in this folder, and the logs of its earlier attempts."""
     try:
         with files.folder(str(folder)) as bundle:
             verdict = Verdict(*_state(bundle))
             if verdict.state == "pending":
                 return verdict
-            listed = _check(bundle, b"", verdict, threads)
+            listed = Names()
+            _check(bundle, b"", verdict, processes, tick, listed)
             _find_extra(bundle, listed, verdict)
             for name in sorted(name for name in os.listdir(bundle) if paths.ATTEMPT_NAME.fullmatch(name)):
                 with files.folder(name, bundle) as attempt:
-                    _check(attempt, os.fsencode(name) + b"/", verdict, threads)
+                    _check(attempt, os.fsencode(name) + b"/", verdict, processes, tick, Names())
             return verdict
     except FileNotFoundError:
         raise PersonFault(f"There is no results folder {folder}.") from None
@@ -96,12 +102,11 @@ def _state(bundle: int) -> tuple[Literal["complete", "pending", "failed"], str]:
     return ("complete", "") if summary.complete else ("pending", "")
 
 
-def _check(folder: int, prefix: bytes, verdict: Verdict, threads: int) -> set[bytes]:
-    """Hash what checksums.txt in this folder lists; the names it lists."""
-    listed: set[bytes] = set()
+def _check(folder: int, prefix: bytes, verdict: Verdict, processes: int, tick: Tick, listed: Names) -> None:
+    """Hash what checksums.txt in this folder lists, and remember the names it lists."""
     expected: dict[bytes, str] = {}  # only of what is being hashed at the moment
 
-    def tasks() -> Iterator[functools.partial[Hashed]]:
+    def lines() -> Iterator[tuple[bytes, bytes]]:
         for number, line in enumerate(_lines(folder), 1):
             parsed = sums.parse(line)
             if parsed is None or not _is_inside(parsed[1]):
@@ -112,20 +117,47 @@ def _check(folder: int, prefix: bytes, verdict: Verdict, threads: int) -> set[by
                 continue  # outputs were handed on to the next attempt
             listed.add(path)
             expected[path] = digest
-            yield functools.partial(_hash, folder, path)
+            above, _, name = path.rpartition(b"/")
+            yield above, name
 
-    for hashed in in_order(tasks(), threads):
-        name = shown_name(prefix + hashed.path)
-        digest = expected.pop(hashed.path, "")
-        if hashed.state == "unreadable":
-            verdict.unreadable.append(name)
-        elif hashed.state == "changing" and _is_missing(folder, hashed.path):
-            verdict.missing.append(name)
-        elif hashed.digest != digest:
-            verdict.changed.append(name)
-        else:
-            verdict.matched += 1
-    return listed
+    way = Way(processes, tries=1, tick=lambda read: tick(verdict.matched, read))
+    for batch in hash_all(folder, _work(folder, lines()), way):
+        for hashed in batch:
+            name = shown_name(prefix + hashed.path)
+            digest = expected.pop(hashed.path, "")
+            if hashed.state == "unreadable":
+                verdict.unreadable.append(name)
+            elif hashed.state == "missing":
+                verdict.missing.append(name)
+            elif hashed.digest != digest:
+                verdict.changed.append(name)
+            else:
+                verdict.matched += 1
+
+
+def _work(folder: int, lines: Iterable[tuple[bytes, bytes]]) -> Iterator[Batch | list[Hashed]]:
+    """What is to be hashed. Files of one folder stand together, as we write them; any other order works too."""
+    for above, named in itertools.groupby(lines, key=lambda line: line[0]):
+        names = (name for _, name in named)
+        while some := tuple(itertools.islice(names, BATCH_FILES)):
+            try:
+                inner = open_below(folder, above) if above else os.dup(folder)
+            except OSError as error:
+                state = trouble(error)
+                yield [Hashed(above + b"/" + name, state) for name in some]
+                continue
+            try:
+                sized = [(name, _size(inner, name)) for name in some]
+            finally:
+                os.close(inner)
+            yield from batches(above, sized)
+
+
+def _size(folder: int, name: bytes) -> int:
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_size
+    except (FileNotFoundError, PermissionError):
+        return 0
 
 
 def _lines(folder: int) -> Iterator[bytes]:
@@ -145,40 +177,7 @@ def _is_inside(path: bytes) -> bool:
     return path.startswith(_OUTPUTS) and all(part not in (b"", b".", b"..") for part in path.split(b"/"))
 
 
-def _hash(folder: int, path: bytes) -> Hashed:
-    above, _, name = path.rpartition(b"/")
-    try:
-        inner = open_below(folder, above) if above else os.dup(folder)
-    except PermissionError:
-        return Hashed(path, "unreadable")
-    except (FileNotFoundError, NotADirectoryError):
-        return Hashed(path, "changing")
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-        return Hashed(path, "changing")
-    try:
-        return hash_file(inner, name, path, tries=1)
-    finally:
-        os.close(inner)
-
-
-def _is_missing(folder: int, path: bytes) -> bool:
-    """Nothing is there, as against something else (a link, a pipe, or a file that keeps changing)."""
-    above, _, name = path.rpartition(b"/")
-    try:
-        inner = open_below(folder, above) if above else os.dup(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False
-    try:
-        return files.lstat(inner, os.fsdecode(name)) is None
-    finally:
-        os.close(inner)
-
-
-def _find_extra(bundle: int, listed: set[bytes], verdict: Verdict) -> None:
+def _find_extra(bundle: int, listed: Names, verdict: Verdict) -> None:
     for folder in walk(bundle, os.fsencode(paths.OUTPUTS)):
         if isinstance(folder.error, FileNotFoundError):
             continue  # its files are already told as missing

@@ -1,12 +1,14 @@
 """The process that does file work on the NAS as the job's user: `python -I -m slurmk8s.results.worker`.
 
-One JSON request on stdin, one line of JSON on stdout. Exit status 0 when there is an answer, also when it is a
-refusal; anything else is a bug of ours, with its traceback on stderr.
+One JSON request on stdin, one line of JSON on stdout; where it takes long, lines before it that say how far it is.
+Exit status 0 when there is an answer, also when it is a refusal; anything else is a bug of ours, with its traceback on
+stderr.
 """
 
 import json
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from slurmk8s.errors import PersonFault, SlurmK8sError
 from slurmk8s.results import faults
@@ -15,21 +17,24 @@ from slurmk8s.results.prepare import prepare
 from slurmk8s.results.request import Checksums, Finish, Note, Prepare, Request, parse
 from slurmk8s.results.strict import Malformed
 
+if TYPE_CHECKING:
+    from slurmk8s.results.progress import Tell
+
 # A request holds a summary at most.
 _LIMIT = 4 << 20
 
 
-def answer(request: Request, at: At = nothing) -> dict[str, object]:
+def answer(request: Request, at: At = nothing, tell: "Tell" = lambda _: None) -> dict[str, object]:
     """Do it; a fault becomes an answer."""
     try:
-        return _do(request, at)
+        return _do(request, at, tell)
     except SlurmK8sError as fault:
         return _refusal(fault)
     except OSError as error:
         return _refusal(faults.explain(error, f"work in the results folder {request.target.folder}"))
 
 
-def _do(request: Request, at: At) -> dict[str, object]:
+def _do(request: Request, at: At, tell: "Tell") -> dict[str, object]:
     if isinstance(request, Prepare):
         return prepare(request, at)
     # Late: a job's start must not pay for what only its end needs.
@@ -41,7 +46,7 @@ def _do(request: Request, at: At) -> dict[str, object]:
         case Finish():
             return finish.finish(request, at)
         case Checksums():
-            return checksums.checksums(request, at)
+            return checksums.checksums(request, at, tell)
         case _:
             return finish.stored_summary(request, at)
 
@@ -62,10 +67,18 @@ def main() -> int:
         # Root would follow what a user put in place, and on most NAS it is nobody anyway.
         reply = _refusal(PersonFault("Results are never written as root.", "Submit the job as an ordinary user."))
     else:
-        reply = answer(request)
-    sys.stdout.write(json.dumps(reply) + "\n")
-    sys.stdout.flush()
+        if isinstance(request, Checksums):
+            from slurmk8s.results import background  # noqa: PLC0415 - late, like all that only a job's end needs
+
+            background.step_back()
+        reply = answer(request, tell=lambda progress: _say({"progress": vars(progress)}))
+    _say(reply)
     return 0
+
+
+def _say(message: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ class Bundles:
             raise self.fault
         self.written.append(summary)
 
-    async def checksums(self, record: Record) -> Summary:
+    async def checksums(self, record: Record, _tell: object) -> Summary:
         """Remember whose; claim more than was measured."""
         if self.refuses:
             raise self.refuses

@@ -1,0 +1,84 @@
+"""Needs a few hundred megabytes on the disk. Very many files, and a very large one: memory stays flat."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MANY = 100_000
+# Beyond what fits into 32 bits; a hole, which takes no room on the disk but must be read like any other file.
+LARGE = (4 << 30) + 12345
+MORE_MIB = 24
+PEAK = """
+import json, resource, sys
+sys.path.insert(0, {package!r})
+from pathlib import Path
+from slurmk8s.results.request import parse
+from slurmk8s.results.verify import verify
+from slurmk8s.results.worker import answer
+told = [answer(parse(sys.stdin.buffer.read()))["complete"]]
+#VERIFY
+peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+print(json.dumps([*told, peak >> 10]))
+"""
+VERIFY = "verdict = verify(Path(FOLDER)); told += [verdict.ok, verdict.matched]"
+
+
+@pytest.fixture
+def hashed(person: Any, make_summary: Any) -> Any:
+    """Hash and verify the bundle in one process: complete, verified, files that match, MiB at the most."""
+
+    def run() -> list[Any]:
+        assert person.ask(op="finish", attempt=0, summary=make_summary())["ok"]
+        request = {"op": "checksums", "root": str(person.root), "job_id": 12, "attempt": 0}
+        verified = VERIFY.replace("FOLDER", repr(str(person.folder)))
+        done = person.python(PEAK.replace("#VERIFY", verified), json.dumps(request).encode())
+        assert done.returncode == 0, done.stderr.decode()
+        return json.loads(done.stdout)
+
+    return run
+
+
+def fill(outputs: Path, uid: int) -> None:
+    """A folder with more files than are held at a time, and many folders with some."""
+    flat = outputs / "flat"
+    flat.mkdir()
+    for number in range(70_000):
+        (flat / f"{number}").touch()
+    for number in range(70_000, MANY):
+        folder = outputs / f"d{number // 100}"
+        if number % 100 == 0:
+            folder.mkdir()
+        (folder / f"{number}").write_text(f"{number}\n")
+    for folder in (flat, *outputs.glob("d*")):
+        folder.chmod(0o755)
+        os.chown(folder, uid, uid)
+
+
+def test_a_hundred_thousand_files_take_no_more_memory_than_one(person: Any, hashed: Any) -> None:
+    person.ask(op="prepare", attempt=0)
+    *small, few_mib = hashed()
+    assert small == [True, True, 2]
+    person.run(["rm", "-r", str(person.folder)])
+    person.ask(op="prepare", attempt=0)
+    fill(person.folder / "outputs", person.uid)
+    *large, many_mib = hashed()
+    assert large == [True, True, MANY + 2]
+    assert many_mib < few_mib + MORE_MIB
+    person.run(["rm", "-r", str(person.folder)])
+
+
+def test_a_file_of_more_than_four_gigabytes_takes_no_more_memory_than_a_small_one(
+    person: Any, make_summary: Any
+) -> None:
+    person.ask(op="prepare", attempt=0)
+    person.sh(f"truncate -s {LARGE} outputs/weights")
+    assert person.ask(op="finish", attempt=0, summary=make_summary())["ok"]
+    request = {"op": "checksums", "root": str(person.root), "job_id": 12, "attempt": 0}
+    done = person.python(PEAK, json.dumps(request).encode())
+    complete, peak_mib = json.loads(done.stdout)
+    assert complete
+    assert json.loads((person.folder / "summary.json").read_bytes())["outputs"]["bytes"] == LARGE
+    assert peak_mib < 64
