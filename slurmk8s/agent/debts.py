@@ -5,6 +5,7 @@ The debts are files, so a crash, a full NAS or a stopped Slurm only delays them.
 
 import asyncio
 import contextlib
+from collections.abc import Callable
 from dataclasses import replace
 
 from loguru import logger
@@ -25,6 +26,8 @@ SECONDS_BETWEEN_ROUNDS = 15.0
 # Slurm shows COMPLETING until every Epilog has ended; then it says how the job ended.
 SECONDS_TO_COMPLETE = 30.0
 SECONDS_TO_TELL = 30.0
+# The points between which the agent can die, in their order; the tests kill it after each.
+STEPS = ("summary written", "summary settled", "checksums written", "handed over", "debt paid")
 
 
 class _Telling:
@@ -43,13 +46,22 @@ class _Telling:
 class Debts:
     """Each payment is a task of its own; what fails is tried again in the next round."""
 
-    def __init__(self, node: str, config: Config, slurm: Slurm, store: Store, after: Runner | None = None) -> None:
+    def __init__(
+        self,
+        node: str,
+        config: Config,
+        slurm: Slurm,
+        store: Store,
+        after: Runner | None = None,
+        at: Callable[[str], None] = lambda _step: None,
+    ) -> None:
         self._node = node
         self._config = config
         self._slurm = slurm
         self._store = store
         self._bundles = Bundles(config)
         self._after = after
+        self._at = at
         self._wake = asyncio.Event()
         self._busy: dict[str, asyncio.Task[None]] = {}
 
@@ -98,15 +110,20 @@ class Debts:
         if self._after is not None:  # first: a person is told of a bundle that cannot be written, too
             self._after.expect(_owner(record), summary)
         await self._bundles.finish(record, summary)
+        self._at("summary written")
         self._store.update_owed(replace(record, summarised=True))
+        self._at("summary settled")
         logger.info(f"job {record.job_id}: summary written")
 
     async def _checksum(self, record: Record) -> None:
         summary = await self._bundles.checksums(record, _Telling(record.job_id))
+        self._at("checksums written")
         # The worker is the person's process: only what it has measured is taken from it.
         measured = ("outputs", "checksums", "complete")
         self._hand_over(record, {key: value for key, value in summary.to_json().items() if key in measured})
+        self._at("handed over")
         self._store.paid(record)
+        self._at("debt paid")
         logger.info(f"job {record.job_id}: checksums {summary.checksums}")
 
     def _hand_over(self, record: Record, added: dict[str, object]) -> None:

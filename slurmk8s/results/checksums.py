@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 
 from slurmk8s.errors import PersonFault
 from slurmk8s.results import files, paths
-from slurmk8s.results.files import At, nothing
 from slurmk8s.results.finish import NAMES_SHOWN
 from slurmk8s.results.hashers import Batch, Way, batches, hash_all
 from slurmk8s.results.hashing import Hashed, Identity
@@ -19,6 +18,7 @@ from slurmk8s.results.partial import Partial, partial
 from slurmk8s.results.prepare import Place, exists, follow_rotation, place, refuse_if_started_again
 from slurmk8s.results.progress import Tell, Teller, unheard
 from slurmk8s.results.request import Checksums
+from slurmk8s.results.steps import At, nothing
 from slurmk8s.results.summary import COMPLETE, FAILED, Outputs, Summary
 from slurmk8s.results.summary_file import read_summary, write_summary
 from slurmk8s.results.summary_text import shown_name

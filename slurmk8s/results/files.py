@@ -8,21 +8,15 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from slurmk8s.errors import PersonFault
 from slurmk8s.results import paths
-
-# Called with the name of each step when it is done; tests kill the process there.
-At = Callable[[str], None]
+from slurmk8s.results.steps import At, nothing
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK: opening a named pipe must not wait for a writer. It means nothing for regular files.
 FILE_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-
-
-def nothing(_step: str) -> None:
-    """The step hook of production."""
 
 
 @contextlib.contextmanager
@@ -93,11 +87,12 @@ def write(parent: int, name: str, data: Iterable[bytes], mode: int, at: At = not
 
 
 def create_empty(parent: int, name: str, mode: int) -> None:
-    """An empty file; one that is there is kept if it is this user's own."""
+    """An empty file; one that is there is kept if it is this user's own and has no second name elsewhere."""
     try:
         descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | FILE_FLAGS, 0o600, dir_fd=parent)
     except FileExistsError:
-        if is_own_file(parent, name) is False:
+        found = lstat(parent, name)
+        if found is not None and (is_own_file(parent, name) is False or found.st_nlink != 1):
             raise not_ours(name) from None
         return
     try:

@@ -7,9 +7,9 @@ import time
 from dataclasses import replace
 
 from slurmk8s.results import entry, files, handover, index, listing, paths
-from slurmk8s.results.files import At, nothing
 from slurmk8s.results.prepare import exists, follow_rotation, place
 from slurmk8s.results.request import Finish, Note, ReadSummary
+from slurmk8s.results.steps import At, nothing
 from slurmk8s.results.summary import PENDING, Outputs, keep_first
 from slurmk8s.results.summary_file import read_summary, write_summary
 from slurmk8s.results.summary_text import shown_name
@@ -24,7 +24,9 @@ def note(request: Note, at: At = nothing) -> dict[str, object]:
     line = request.stderr.rstrip("\n").encode("utf-8", "backslashreplace") + b"\n"
     with place(request.target, at) as here:
         files.create_empty(here.folder, paths.STDERR, request.target.modes.file)
+        at("log there")
         files.append(here.folder, paths.STDERR, line)
+        at("note written")
     return {"ok": True}
 
 
@@ -33,6 +35,7 @@ def finish(request: Finish, at: At = nothing) -> dict[str, object]:
     target = replace(request.target, attempt=request.summary.attempt)
     with place(target, at) as here:
         handover.remove(here.bundle, here.attempt)
+        at("handover removed")
         files.sweep(here.folder)
         # No summary without its data: the logs are durable before anything says that the job has ended.
         files.sync_file(here.folder, paths.STDOUT)

@@ -4,6 +4,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from slurmk8s.results import files, paths
+from slurmk8s.results.steps import At
 from slurmk8s.results.strict import Malformed, load
 from slurmk8s.results.summary import ArrayTask, read_array
 
@@ -48,6 +49,6 @@ def read(folder: int) -> Marker | None:
     return None if data is None else decode(data)
 
 
-def write(folder: int, marker: Marker, mode: int, at: files.At) -> None:
+def write(folder: int, marker: Marker, mode: int, at: At) -> None:
     """Say whose files these are."""
     files.write(folder, paths.MARKER, [marker.encode()], mode, at)

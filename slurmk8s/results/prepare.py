@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from slurmk8s.errors import ClusterFault, PersonFault
 from slurmk8s.results import files, handover, index, marker, paths
-from slurmk8s.results.files import At, nothing
 from slurmk8s.results.marker import Marker
 from slurmk8s.results.request import Modes, Prepare, Target
+from slurmk8s.results.steps import At, nothing
 from slurmk8s.results.summary_file import read_summary
 
 
@@ -40,6 +40,7 @@ def prepare(request: Prepare, at: At = nothing) -> dict[str, object]:
     wanted = Marker(request.attempt, request.submitted, request.name, request.array)
     with _root(target) as root:
         with _bundle(root, target) as folder:
+            at("folder made")
             if _is_another_job(folder, wanted):
                 _set_aside(root, target)
                 at("earlier bundle aside")
@@ -55,6 +56,7 @@ def prepare(request: Prepare, at: At = nothing) -> dict[str, object]:
             at("logs made")
             if request.handover:
                 handover.make(folder, request.attempt)
+                at("handover made")
     if known is None or known.attempt < wanted.attempt:
         array = str(wanted.array) if wanted.array else ""
         start = index.begun(target.job_id, wanted.attempt, wanted.name, array, wanted.submitted)
@@ -80,8 +82,9 @@ def place(target: Target, at: At = nothing) -> Iterator[Place]:
             with attempt_folder(folder, attempt, target.modes.folder) as inner:
                 yield Place(inner, folder, f"{target.folder}/{paths.attempt_name(attempt)}", attempt)
             return
-        if known is None or known.attempt != attempt:
-            _settle(folder, target.modes, Marker(attempt, None, "", None), at)
+        unprepared = Marker(attempt, None, "", None)
+        if known is None or known.attempt != attempt or known == unprepared:
+            _settle(folder, target.modes, unprepared, at)
             # Only here: what a job has made of its own logs must not cost it its summary.
             _log_files(folder, target.modes)
         yield Place(folder, folder, target.folder, attempt)

@@ -1,7 +1,7 @@
 """The two summary files on disk. summary.json is written first: it says which attempt both belong to."""
 
 from slurmk8s.results import files, paths, summary_text
-from slurmk8s.results.files import At
+from slurmk8s.results.steps import At
 from slurmk8s.results.strict import Malformed
 from slurmk8s.results.summary import Summary, decode
 

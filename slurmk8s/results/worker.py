@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from slurmk8s.errors import PersonFault, SlurmK8sError
 from slurmk8s.results import faults
-from slurmk8s.results.files import At, nothing
 from slurmk8s.results.prepare import prepare
 from slurmk8s.results.request import Checksums, Finish, Note, Prepare, Request, parse
+from slurmk8s.results.steps import At, nothing
 from slurmk8s.results.strict import Malformed
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ SOURCE = Path(__file__).parents[3] / "slurmk8s"
 PERSON, STRANGER = 54321, 54322
 
 WORKER = "import sys; sys.path.insert(0, {package!r}); from slurmk8s.results.worker import main; sys.exit(main())"
-# Dies by SIGKILL at the n-th step, or never (n = 0); says which steps it passed.
+# Dies by SIGKILL after a step, or never; says which steps it passed.
 DYING = """
 import json, os, signal, sys
 sys.path.insert(0, {package!r})
@@ -26,7 +26,7 @@ from slurmk8s.results.worker import answer
 steps = []
 def at(step):
     steps.append(step)
-    if len(steps) == {step}:
+    if step == {step!r}:
         os.kill(os.getpid(), signal.SIGKILL)
 reply = answer(parse(sys.stdin.buffer.read()), at)
 print(json.dumps([reply, steps]))
@@ -48,10 +48,10 @@ class Person:
         assert done.stdout.count(b"\n") == 1
         return json.loads(done.stdout)
 
-    def ask_and_die(self, step: int, **request: object) -> tuple[dict, list[str]] | None:
-        """Run the worker until it kills itself at this step; None if it did."""
+    def ask_and_die(self, step: str | None, **request: object) -> tuple[dict, list[str]] | None:
+        """Run the worker until it kills itself after this step; None if it did."""
         data = json.dumps({"root": str(self.root), "job_id": 12, **request}).encode()
-        done = self.python(DYING.replace("{step}", str(step)), data)
+        done = self.python(DYING.replace("{step!r}", repr(step)), data)
         if done.returncode == -9:
             return None
         assert done.returncode == 0, done.stderr.decode()
@@ -159,3 +159,16 @@ def summary(**changes: object) -> dict:
 @pytest.fixture
 def make_summary() -> Callable[..., dict]:
     return summary
+
+
+@pytest.fixture
+def snapshot() -> Callable[[Path], dict[str, tuple[int, bytes]]]:
+    """Every file and folder of a bundle with its mode and content."""
+
+    def take(folder: Path) -> dict[str, tuple[int, bytes]]:
+        return {
+            str(path.relative_to(folder)): (path.lstat().st_mode, path.read_bytes() if path.is_file() else b"")
+            for path in sorted(folder.rglob("*"))
+        }
+
+    return take

@@ -1,17 +1,7 @@
 """Needs nothing. Notes and summaries at the end of an attempt."""
 
 import json
-from pathlib import Path
 from typing import Any
-
-
-def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Every file of a bundle with its mode and content."""
-    return {
-        str(path.relative_to(folder)): (path.stat().st_mode, path.read_bytes())
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
-    }
 
 
 def test_a_finished_attempt_has_both_summaries_with_outputs_measured(person: Any, make_summary: Any) -> None:
@@ -56,7 +46,7 @@ def test_the_cause_is_written_once(person: Any, make_summary: Any) -> None:
     assert (person.folder / "job_summary.txt").read_text().startswith("Out of memory.")
 
 
-def test_a_complete_bundle_stays_complete_when_finished_again(person: Any, make_summary: Any) -> None:
+def test_a_complete_bundle_stays_complete_when_finished_again(person: Any, make_summary: Any, snapshot: Any) -> None:
     person.ask(op="finish", attempt=0, summary=make_summary())
     person.ask(op="checksums", attempt=0)
     before = snapshot(person.folder)
@@ -107,40 +97,3 @@ def test_read_summary_makes_nothing(person: Any, make_summary: Any) -> None:
     person.ask(op="prepare", attempt=1)
     assert person.ask(op="read_summary")["summary"] is None
     assert person.ask(op="read_summary", attempt=0)["summary"]["attempt"] == 0
-
-
-def test_killed_anywhere_in_finish_or_checksums_and_asked_again_the_bundle_is_the_same(
-    person: Any, make_summary: Any
-) -> None:
-    def begin() -> None:
-        person.ask(op="prepare", attempt=0)
-        person.sh(
-            "echo out > stdout.log; echo err > stderr.log; mkdir outputs/d; echo 1 > outputs/a; echo 2 > outputs/d/b"
-        )
-
-    finish = {"op": "finish", "attempt": 0, "summary": make_summary()}
-    begin()
-    assert person.ask(**finish)["ok"]
-    after_finish = snapshot(person.folder)
-    assert person.ask(op="checksums", attempt=0)["complete"]
-    whole = snapshot(person.folder)
-    person.run(["rm", "-r", str(person.folder)])
-    seen = []
-    for request, expected in ((finish, after_finish), ({"op": "checksums", "attempt": 0}, whole)):
-        step = 1
-        while True:
-            begin()
-            if request is not finish:
-                person.ask(**finish)
-            done = person.ask_and_die(step, **request)
-            if done is not None:
-                seen += done[1]
-                break
-            assert person.ask(**request)["ok"]
-            assert snapshot(person.folder) == expected, f"killed at step {step} of {request['op']}"
-            person.run(["rm", "-r", str(person.folder)])
-            step += 1
-        person.run(["rm", "-r", str(person.folder)])
-    assert "summary.json written" in seen
-    assert "checksums.txt in place" in seen
-    assert len(seen) > 12

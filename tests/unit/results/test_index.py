@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from slurmk8s.results import entry, history
+from slurmk8s.results import entry, history, steps
 from slurmk8s.results.entry import Entry
 from slurmk8s.results.find import find
 from slurmk8s.results.history import Span
@@ -82,14 +82,12 @@ def test_asked_twice_it_is_told_once(indexed: Path, person: Any, make_summary: A
 def test_a_worker_killed_at_any_step_and_asked_again_leaves_the_same_index(
     indexed: Path, person: Any, make_summary: Any
 ) -> None:
-    request = {"op": "finish", "attempt": 0, "summary": make_summary()}
-    step = 1
-    while person.ask_and_die(step, **request) is None:
+    for number, step in enumerate(steps.FINISH, 1):
+        request = {"op": "finish", "job_id": number, "attempt": 0, "summary": make_summary(job_id=number)}
+        assert person.ask_and_die(step, **request) is None, step
         assert person.ask(**request)["ok"]
-        (found,) = Index(str(indexed), person.uid).entries()
-        assert found.state == "completed"
-        step += 1
-    assert step > 3
+        found = list(Index(str(indexed), person.uid).entries())
+        assert [(one.state, step) for one in found] == [("completed", step)] * number
 
 
 def test_a_line_that_a_crash_cut_short_spoils_no_other(indexed: Path, person: Any, make_summary: Any) -> None:

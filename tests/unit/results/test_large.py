@@ -70,9 +70,7 @@ def test_a_hundred_thousand_files_take_no_more_memory_than_one(person: Any, hash
     person.run(["rm", "-r", str(person.folder)])
 
 
-def test_a_file_of_more_than_four_gigabytes_takes_no_more_memory_than_a_small_one(
-    person: Any, make_summary: Any
-) -> None:
+def test_a_file_of_more_than_four_gigabytes_takes_no_more_memory(person: Any, make_summary: Any) -> None:
     person.ask(op="prepare", attempt=0)
     person.sh(f"truncate -s {LARGE} outputs/weights")
     assert person.ask(op="finish", attempt=0, summary=make_summary())["ok"]

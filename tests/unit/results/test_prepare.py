@@ -69,27 +69,6 @@ def test_the_next_attempt_finds_outputs_and_the_earlier_logs_move(person: Any, m
     assert not (person.folder / "checksums.txt").exists()
 
 
-def test_killed_anywhere_in_a_rotation_and_asked_again_the_bundle_is_the_same(person: Any, make_summary: Any) -> None:
-    prepare(person)
-    person.sh("echo first > stdout.log; echo oops > stderr.log")
-    person.ask(op="finish", attempt=0, summary=make_summary(state="requeued"))
-    step = 1
-    while (done := person.ask_and_die(step, op="prepare", attempt=step)) is None:
-        # Each kill is of another attempt, so that each begins with a whole bundle of the one before.
-        assert person.ask(op="prepare", attempt=step)["ok"]
-        earlier = person.folder / f"attempt-{step - 1}"
-        assert (earlier / "stderr.log").exists()
-        assert (person.folder / "stdout.log").read_bytes() == b""
-        assert json.loads((person.folder / ".slurmk8s.json").read_bytes())["attempt"] == step
-        assert not list(person.folder.glob(".*.tmp"))
-        person.sh(f"echo {step} > stdout.log")
-        person.ask(op="finish", attempt=step, summary=make_summary(state="requeued", attempt=step))
-        step += 1
-    assert step > 6, done
-    for attempt in range(1, step):
-        assert (person.folder / f"attempt-{attempt}/stdout.log").read_text() == f"{attempt}\n"
-
-
 def test_a_folder_of_somebody_else_is_refused(person: Any, root: Path) -> None:
     if os.geteuid() != 0:
         pytest.fail("run the tests as root: another person is needed to squat a folder")

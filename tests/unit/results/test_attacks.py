@@ -1,0 +1,52 @@
+"""Needs nothing. A person swaps anything in a bundle between any two file operations of the worker."""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ATTACKER = Path(__file__).parent / "attacker.py"
+BEGUN = [
+    {"op": "prepare", "attempt": 0},
+    {"write": {"stdout.log": "out\n", "outputs/a": "1\n", "outputs/d/b": "2\n"}},
+]
+
+
+@pytest.fixture
+def root() -> Iterator[Path]:
+    """In memory: thousands of bundles are made durable here."""
+    folder = Path(tempfile.mkdtemp(prefix="slurmk8s-attack-", dir="/dev/shm"))
+    folder.chmod(0o1777)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("operation", ["prepare", "note", "finish", "checksums"])
+def test_nothing_outside_the_bundle_is_written_whatever_is_swapped_when(
+    person: Any, make_summary: Any, operation: str
+) -> None:
+    """Links to files and folders, hard links, fresh folders; at every name of the bundle and the bundle itself."""
+    finish = {"op": "finish", "attempt": 0, "summary": make_summary()}
+    ended = {"op": "finish", "attempt": 0, "summary": make_summary(state="requeued")}
+    again = {"op": "prepare", "attempt": 1, "handover": True}
+    setup = {
+        "prepare": ([*BEGUN, ended, {"op": "checksums", "attempt": 0}], again),
+        "note": (BEGUN, {"op": "note", "stderr": "words"}),
+        "finish": ([*BEGUN, {"op": "prepare", "attempt": 0, "handover": True}], finish),
+        "checksums": ([*BEGUN, finish], {"op": "checksums", "attempt": 0, "processes": 1}),
+    }
+    arguments = [person.package, str(person.root), json.dumps({operation: setup[operation]})]
+    python = os.path.realpath(sys.executable)
+    done = person.run([python, "-I", "-c", ATTACKER.read_text(encoding="utf-8"), *arguments])
+    assert done.returncode == 0, done.stderr.decode()
+    told = json.loads(done.stdout)
+    assert "wrong" not in told, told["wrong"]
+    operations, tried = told[operation]
+    assert operations >= 5
+    assert tried == operations * 48
