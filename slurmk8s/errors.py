@@ -67,6 +67,10 @@ class SlurmFull(ClusterFault):
         """How many jobs it allows, where that is known."""
 
 
+class NasFull(ClusterFault):
+    """There is no room on the NAS, or in the person's quota: what is owed is written when there is."""
+
+
 class NodeFault(SlurmK8sError):
     """This node cannot do its work: it is drained with this sentence, and the job runs elsewhere."""
 

@@ -5,6 +5,7 @@ The debts are files, so a crash, a full NAS or a stopped Slurm only delays them.
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -17,7 +18,8 @@ from slurmk8s.agent.asking import ask
 from slurmk8s.agent.person import Bundles
 from slurmk8s.agent.record import Record, Store
 from slurmk8s.config import Config
-from slurmk8s.errors import ClusterFault, SlurmK8sError
+from slurmk8s.errors import ClusterFault, NasFull, SlurmK8sError
+from slurmk8s.results import room
 from slurmk8s.results.progress import Progress, text
 from slurmk8s.results.summary import FAILED, ArrayTask, Summary, Times
 from slurmk8s.slurm.client import Job, Slurm
@@ -26,6 +28,7 @@ SECONDS_BETWEEN_ROUNDS = 15.0
 # Slurm shows COMPLETING until every Epilog has ended; then it says how the job ended.
 SECONDS_TO_COMPLETE = 30.0
 SECONDS_TO_TELL = 30.0
+LONGEST_PAUSE = 300.0
 # The points between which the agent can die, in their order; the tests kill it after each.
 STEPS = ("summary written", "summary settled", "checksums written", "handed over", "debt paid")
 
@@ -64,6 +67,8 @@ class Debts:
         self._at = at
         self._wake = asyncio.Event()
         self._busy: dict[str, asyncio.Task[None]] = {}
+        self._later: dict[str, tuple[float, float]] = {}
+        """What failed: not before this time, and the pause until then."""
 
     def wake(self) -> None:
         """A job has just ended."""
@@ -83,7 +88,10 @@ class Debts:
 
     def _begin_payments(self) -> None:
         """Every summary at once; checksums one bundle of a person at a time, so that nobody waits for another's."""
+        now = time.monotonic()
         for record in self._store.owed():
+            if self._later.get(_name(record), (0.0, 0.0))[0] > now:
+                continue  # what fails must not stand in the way of the person's other bundles
             key = f"uid {record.uid}" if record.summarised else f"job {record.job_id}.{record.attempt}"
             if key not in self._busy:
                 self._busy[key] = asyncio.create_task(self._payment(key, record))
@@ -92,17 +100,28 @@ class Debts:
         what = "checksums" if record.summarised else "summary"
         try:
             await (self._checksum(record) if record.summarised else self._summarise(record))
+            self._later.pop(_name(record), None)
             self._wake.set()
         except ClusterFault as fault:
-            logger.warning(f"job {record.job_id}: the {what} must wait: {fault}")
+            pause = self._put_off(record)
+            logger.warning(f"job {record.job_id}: the {what} must wait {pause:g} s: {fault}")
+            if isinstance(fault, NasFull) and not record.summarised and record.no_room is None:
+                self._store.update_owed(replace(record, no_room=fault.sentence))
         except SlurmK8sError as fault:
             logger.error(f"job {record.job_id}: there will be no {what}: {fault}")
             self._hand_over(record, {"checksums": f"{FAILED}{fault.sentence}", "complete": False})
             self._store.paid(record)
-        except Exception:  # noqa: BLE001 - told in the log, tried again in the next round
+        except Exception:  # noqa: BLE001 - told in the log, tried again
+            self._put_off(record)
             logger.exception(f"job {record.job_id}: the {what} failed")
         finally:
             del self._busy[key]
+
+    def _put_off(self, record: Record) -> float:
+        """Soon at first, then seldom: a NAS may be full for days."""
+        pause = min(LONGEST_PAUSE, 2 * self._later.get(_name(record), (0.0, 0.5))[1])
+        self._later[_name(record)] = (time.monotonic() + pause, pause)
+        return pause
 
     async def _summarise(self, record: Record) -> None:
         job = await self._ended_job(record)
@@ -175,10 +194,19 @@ class Debts:
             state=end.state,
             exit_code=end.exit_code,
             signal=end.signal,
-            cause=end.cause,
+            cause=_with_loss(end.cause, record.no_room),
             fault=end.fault,
         )
 
 
 def _owner(record: Record) -> Owner:
     return Owner(record.user, record.uid, record.gid, record.groups, record.mail_user, record.mail_types)
+
+
+def _name(record: Record) -> str:
+    return f"{record.job_id}.{record.attempt}"
+
+
+def _with_loss(cause: str, no_room: str | None) -> str:
+    """The NAS has room again by the time this is written; that it had none explains what is missing."""
+    return cause if no_room is None else f"{cause} {room.QUOTA if 'quota' in no_room else room.FULL}"

@@ -15,13 +15,18 @@ from loguru import logger
 
 from slurmk8s.agent.record import Record
 from slurmk8s.config import Config
-from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SetupError, SlurmK8sError
+from slurmk8s.errors import ClusterFault, NasFull, NodeFault, PersonFault, SetupError, SlurmK8sError
 from slurmk8s.mountpoint import is_mountpoint
 from slurmk8s.results.progress import Progress, Tell
 from slurmk8s.results.request import Modes
 from slurmk8s.results.summary import Summary, from_json
 
-_FAULTS: dict[str, type[SlurmK8sError]] = {"person": PersonFault, "cluster": ClusterFault, "node": NodeFault}
+_FAULTS: dict[str, type[SlurmK8sError]] = {
+    "person": PersonFault,
+    "cluster": ClusterFault,
+    "full": NasFull,
+    "node": NodeFault,
+}
 
 
 # A summary and some names; asyncio's own limit for a line is less.

@@ -73,6 +73,8 @@ class Record:
     peak_bytes: int | None = None
     """The most memory that the pod held, where the launcher could read it."""
     out_of_memory: bool = False
+    no_room: str | None = None
+    """Said in the summary if the NAS was full, or the quota used up, when it was to be written."""
     summarised: bool = False
     """Whether the worker has written the summary, so that only checksums are owed."""
 

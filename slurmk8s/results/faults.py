@@ -2,13 +2,13 @@
 
 import errno
 
-from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SlurmK8sError
+from slurmk8s.errors import ClusterFault, NasFull, NodeFault, PersonFault, SlurmK8sError
 
 _RETRIED = "It is tried again."
 
 # errno: (class, what happened, what next); "{doing}" is filled in.
 _MEANINGS: dict[int, tuple[type[SlurmK8sError], str, str]] = {
-    errno.ENOSPC: (ClusterFault, "The NAS is full, so slurmk8s cannot {doing}.", "Free space on it. " + _RETRIED),
+    errno.ENOSPC: (NasFull, "The NAS is full, so slurmk8s cannot {doing}.", "Free space on it. " + _RETRIED),
     errno.EDQUOT: (
         PersonFault,
         "Your quota on the NAS is used up, so slurmk8s cannot {doing}.",
@@ -48,15 +48,24 @@ _MEANINGS: dict[int, tuple[type[SlurmK8sError], str, str]] = {
     errno.ENFILE: (NodeFault, "This node has too many open files, so slurmk8s cannot {doing}.", ""),
     errno.ENOMEM: (NodeFault, "This node has no memory left, so slurmk8s cannot {doing}.", ""),
 }
+# At a job's end nothing can be submitted again: what is owed waits for room.
+_AT_THE_END: dict[int, tuple[type[SlurmK8sError], str, str]] = {
+    errno.EDQUOT: (
+        NasFull,
+        "The person's quota on the NAS is used up, so slurmk8s cannot {doing}.",
+        "It is tried again when something was deleted.",
+    ),
+}
 # ENOTCONN is what a FUSE mount says when its program has died.
 _NO_ANSWER = (errno.ETIMEDOUT, errno.EHOSTDOWN, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENOTCONN)
 
 
-def explain(error: OSError, doing: str) -> SlurmK8sError:
-    """The fault that stands for this error. `doing` completes "so slurmk8s cannot …"."""
+def explain(error: OSError, doing: str, *, ended: bool = False) -> SlurmK8sError:
+    """The fault that stands for this error. `doing` completes "so slurmk8s cannot …"; `ended`: the job is over."""
     number = error.errno or 0
-    if number in _MEANINGS:
-        fault, sentence, hint = _MEANINGS[number]
+    meanings = {**_MEANINGS, **_AT_THE_END} if ended else _MEANINGS
+    if number in meanings:
+        fault, sentence, hint = meanings[number]
         return fault(sentence.format(doing=doing), hint)
     if number in _NO_ANSWER:
         return ClusterFault(f"The NAS does not answer ({error.strerror}), so slurmk8s cannot {doing}.", _RETRIED)

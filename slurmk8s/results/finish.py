@@ -6,7 +6,7 @@ import stat
 import time
 from dataclasses import replace
 
-from slurmk8s.results import entry, files, handover, index, listing, paths
+from slurmk8s.results import entry, files, handover, index, listing, paths, room
 from slurmk8s.results.prepare import exists, follow_rotation, place
 from slurmk8s.results.request import Finish, Note, ReadSummary
 from slurmk8s.results.steps import At, nothing
@@ -44,6 +44,9 @@ def finish(request: Finish, at: At = nothing) -> dict[str, object]:
         outputs = measure(here.folder) if here.is_latest else None
         at("outputs measured")
         summary = replace(request.summary, outputs=outputs, checksums=PENDING, complete=False)
+        missed = room.shortage(here.folder, failed=summary.state == "failed") if summary.cause else None
+        if missed and missed not in summary.cause:
+            summary = replace(summary, cause=f"{summary.cause} {missed}")
         first = read_summary(here.folder)
         if first is not None and (first.job_id, first.attempt) == (summary.job_id, summary.attempt):
             summary = keep_first(first, summary)

@@ -1,5 +1,6 @@
 """Every path of a bundle, in one place."""
 
+import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -27,6 +28,13 @@ OF_ONE_ATTEMPT = (SUMMARY, SUMMARY_TEXT, CHECKSUMS, STDOUT, STDERR)
 BUNDLE_NAME = re.compile(r"([1-9][0-9]{0,17})(?:\.earlier-([1-9][0-9]{0,8}))?", re.ASCII)
 ATTEMPT_NAME = re.compile(r"attempt-(0|[1-9][0-9]{0,8})", re.ASCII)
 TEMPORARY_NAME = re.compile(r"\..+\.[0-9a-f]{16}\.tmp", re.ASCII)
+
+GOING_NAME = re.compile(r"\.going-(.+)\.[0-9a-f]{16}", re.ASCII)
+
+
+def going_name(name: str) -> str:
+    """Where a bundle goes before it is emptied for good."""
+    return f".going-{name}.{os.urandom(8).hex()}"
 
 
 def handover_name(attempt: int) -> str:

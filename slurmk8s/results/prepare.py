@@ -38,7 +38,7 @@ def prepare(request: Prepare, at: At = nothing) -> dict[str, object]:
     """Do what the request asks; asked again it changes nothing, and the logs of the running attempt are kept."""
     target = request.target
     wanted = Marker(request.attempt, request.submitted, request.name, request.array)
-    with _root(target) as root:
+    with open_root(target.root) as root:
         with _bundle(root, target) as folder:
             at("folder made")
             if _is_another_job(folder, wanted):
@@ -74,7 +74,7 @@ def prepare(request: Prepare, at: At = nothing) -> dict[str, object]:
 @contextlib.contextmanager
 def place(target: Target, at: At = nothing) -> Iterator[Place]:
     """Where the files of this attempt are. A bundle that was never prepared is made: every ending leaves one."""
-    with _root(target) as root, _bundle(root, target) as folder:
+    with open_root(target.root) as root, _bundle(root, target) as folder:
         known = marker.read(folder)
         latest = known.attempt if known else 0
         attempt = latest if target.attempt is None else target.attempt
@@ -92,7 +92,7 @@ def place(target: Target, at: At = nothing) -> Iterator[Place]:
 
 def exists(target: Target) -> bool:
     """Whether the job has a folder at all, for those who only want to read."""
-    with _root(target) as root:
+    with open_root(target.root) as root:
         return files.lstat(root, str(target.job_id)) is not None
 
 
@@ -106,13 +106,14 @@ def attempt_folder(bundle: int, attempt: int, mode: int) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def _root(target: Target) -> Iterator[int]:
+def open_root(path: str) -> Iterator[int]:
+    """The folder that holds all bundles."""
     try:
         # The root is the admin's and may be a link; links are refused from here on.
-        descriptor = os.open(target.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
         raise ClusterFault(
-            f"The results folder {target.root} cannot be opened on this node: {error.strerror}.",
+            f"The results folder {path} cannot be opened on this node: {error.strerror}.",
             "Ask the admin whether the NAS is mounted and the folder is there with mode 1777.",
         ) from None
     try:

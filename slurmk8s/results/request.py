@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from slurmk8s.results.retention import Rule
 from slurmk8s.results.strict import Fields, Malformed, load
 from slurmk8s.results.summary import ArrayTask, Summary, from_json, read_array
 
@@ -78,16 +79,29 @@ class ReadSummary:
     target: Target
 
 
-Request = Prepare | Note | Finish | Checksums | ReadSummary
-OPERATIONS = ("prepare", "note", "finish", "checksums", "read_summary")
+@dataclass(frozen=True)
+class Prune:
+    """Remove this user's bundles that have had their time. About no job, so it has a root instead of a target."""
+
+    root: str
+    rule: Rule
+    dry_run: bool
+
+
+Request = Prepare | Note | Finish | Checksums | ReadSummary | Prune
+OPERATIONS = ("prepare", "note", "finish", "checksums", "read_summary", "prune")
 
 
 def parse(data: bytes) -> Request:
     """The request, or Malformed."""
     fields = load(data, "request")
     operation = fields.choice("op", OPERATIONS)
-    target = _target(fields)
     request: Request
+    if operation == "prune":
+        request = _prune(fields)
+        fields.done()
+        return request
+    target = _target(fields)
     if operation == "prepare":
         if target.attempt is None:
             raise Malformed("request has no field 'attempt'")
@@ -115,12 +129,25 @@ def parse(data: bytes) -> Request:
     return request
 
 
-def _target(fields: Fields) -> Target:
+def _prune(fields: Fields) -> Prune:
+    rule = Rule(
+        days=fields.number_or_none("days"),
+        total_bytes=fields.whole_or_none("total_bytes"),
+        spare_days=fields.number_or_none("spare_days") or 0.0,
+    )
+    return Prune(_root(fields), rule, fields.flag("dry_run"))
+
+
+def _root(fields: Fields) -> str:
     root = fields.text("root", 4096)
     if not root.startswith("/") or "\0" in root:
         raise Malformed("request: 'root' is not an absolute path")
+    return root
+
+
+def _target(fields: Fields) -> Target:
     return Target(
-        root=root,
+        root=_root(fields),
         job_id=fields.whole("job_id", 1),
         attempt=fields.whole("attempt", 0, 10**8) if fields.has("attempt") else None,
         modes=_modes(fields.inner("modes")) if fields.has("modes") else Modes(),

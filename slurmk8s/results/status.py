@@ -38,12 +38,13 @@ def status(bundle: Bundle) -> Status:
     """Look at a bundle. Raises FileNotFoundError if there is none."""
     try:
         with files.folder(str(bundle.folder)) as folder:
-            return _status(folder)
+            return status_of(folder)
     except PermissionError:
         return Status(None, None, readable=False)
 
 
-def _status(folder: int) -> Status:
+def status_of(folder: int) -> Status:
+    """The same of an open folder."""
     known, summary = marker.read(folder), read_summary(folder)
     if known is not None and summary is not None and summary.attempt != known.attempt:
         summary = None

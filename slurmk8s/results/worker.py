@@ -10,10 +10,10 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from slurmk8s.errors import PersonFault, SlurmK8sError
+from slurmk8s.errors import NasFull, PersonFault, SlurmK8sError
 from slurmk8s.results import faults
 from slurmk8s.results.prepare import prepare
-from slurmk8s.results.request import Checksums, Finish, Note, Prepare, Request, parse
+from slurmk8s.results.request import Checksums, Finish, Note, Prepare, Prune, Request, parse
 from slurmk8s.results.steps import At, nothing
 from slurmk8s.results.strict import Malformed
 
@@ -31,14 +31,16 @@ def answer(request: Request, at: At = nothing, tell: "Tell" = lambda _: None) ->
     except SlurmK8sError as fault:
         return _refusal(fault)
     except OSError as error:
-        return _refusal(faults.explain(error, f"work in the results folder {request.target.folder}"))
+        ended = isinstance(request, Finish | Checksums)
+        where = request.root if isinstance(request, Prune) else request.target.folder
+        return _refusal(faults.explain(error, f"work in the results folder {where}", ended=ended))
 
 
 def _do(request: Request, at: At, tell: "Tell") -> dict[str, object]:
     if isinstance(request, Prepare):
         return prepare(request, at)
     # Late: a job's start must not pay for what only its end needs.
-    from slurmk8s.results import checksums, finish  # noqa: PLC0415
+    from slurmk8s.results import checksums, finish, prune  # noqa: PLC0415
 
     match request:
         case Note():
@@ -47,12 +49,15 @@ def _do(request: Request, at: At, tell: "Tell") -> dict[str, object]:
             return finish.finish(request, at)
         case Checksums():
             return checksums.checksums(request, at, tell)
+        case Prune():
+            return prune.prune(request, at)
         case _:
             return finish.stored_summary(request, at)
 
 
 def _refusal(fault: SlurmK8sError) -> dict[str, object]:
-    return {"ok": False, "fault": fault.fault, "sentence": fault.sentence, "hint": fault.hint}
+    kind = "full" if isinstance(fault, NasFull) else fault.fault
+    return {"ok": False, "fault": kind, "sentence": fault.sentence, "hint": fault.hint}
 
 
 def main() -> int:
@@ -67,7 +72,7 @@ def main() -> int:
         # Root would follow what a user put in place, and on most NAS it is nobody anyway.
         reply = _refusal(PersonFault("Results are never written as root.", "Submit the job as an ordinary user."))
     else:
-        if isinstance(request, Checksums):
+        if isinstance(request, Checksums | Prune):
             from slurmk8s.results import background  # noqa: PLC0415 - late, like all that only a job's end needs
 
             background.step_back()

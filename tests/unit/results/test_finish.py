@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 
 def test_a_finished_attempt_has_both_summaries_with_outputs_measured(person: Any, make_summary: Any) -> None:
     person.ask(op="prepare", attempt=0)
@@ -97,3 +99,20 @@ def test_read_summary_makes_nothing(person: Any, make_summary: Any) -> None:
     person.ask(op="prepare", attempt=1)
     assert person.ask(op="read_summary")["summary"] is None
     assert person.ask(op="read_summary", attempt=0)["summary"]["attempt"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "told"), [("No space left on device", "NAS was full"), ("Disk quota exceeded", "quota on the NAS")]
+)
+def test_a_failed_job_whose_last_words_are_of_a_full_nas_has_that_in_its_cause(
+    person: Any, make_summary: Any, words: str, told: str
+) -> None:
+    person.ask(op="prepare", attempt=0)
+    person.sh(f"echo 'dd: error writing: {words}' > stderr.log")
+    failed = make_summary(state="failed", exit_code=1, cause="The body ended with exit code 1.", fault="person")
+    cause = person.ask(op="finish", attempt=0, summary=failed)["summary"]["cause"]
+    assert cause.startswith("The body ended with exit code 1. The ")
+    assert told in cause
+    assert person.ask(op="finish", attempt=0, summary=failed)["summary"]["cause"] == cause
+    done = make_summary(job_id=13, cause="Completed.")
+    assert person.ask(op="finish", job_id=13, attempt=0, summary=done)["summary"]["cause"] == "Completed."

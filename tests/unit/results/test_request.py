@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slurmk8s.errors import ClusterFault, NodeFault, PersonFault
+from slurmk8s.errors import ClusterFault, NasFull, NodeFault, PersonFault
 from slurmk8s.results import faults
 from slurmk8s.results.request import Checksums, Modes, Prepare, Target, parse
 from slurmk8s.results.strict import Malformed
@@ -76,7 +76,7 @@ def test_a_bad_request_is_told_on_stderr_with_a_status(person: Any) -> None:
 @pytest.mark.parametrize(
     ("number", "kind", "words"),
     [
-        (errno.ENOSPC, ClusterFault, "is full"),
+        (errno.ENOSPC, NasFull, "is full"),
         (errno.EDQUOT, PersonFault, "quota"),
         (errno.EROFS, ClusterFault, "read-only"),
         (errno.ESTALE, ClusterFault, "stale"),
@@ -92,3 +92,8 @@ def test_each_error_of_the_nas_is_a_sentence_and_somebodys_fault(number: int, ki
     assert type(fault) is kind
     assert words in fault.sentence.lower()
     assert "cannot work in /mnt/nas/results/12" in fault.sentence
+
+
+def test_a_quota_that_is_used_up_at_the_end_only_delays_what_is_owed() -> None:
+    error = OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+    assert isinstance(faults.explain(error, "write", ended=True), NasFull)
