@@ -24,6 +24,7 @@ COMMANDS = {
     "results": ("slurmk8s.cli.results", "results"),
     "logs": ("slurmk8s.cli.results", "logs"),
     "verify": ("slurmk8s.cli.results", "verify"),
+    "prune": ("slurmk8s.cli.prune", "prune"),
     "report": ("slurmk8s.cli.report", "report"),
     "after": ("slurmk8s.cli.after", "after"),
     "kubeconfig": ("slurmk8s.cli.kubeconfig", "kubeconfig"),

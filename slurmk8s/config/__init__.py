@@ -27,6 +27,7 @@ from slurmk8s.config.sections import (
     Partition,
     Podman,
     Results,
+    Retention,
     Slurm,
 )
 from slurmk8s.errors import SetupError
@@ -53,6 +54,7 @@ __all__ = [
     "Profile",
     "Quota",
     "Results",
+    "Retention",
     "Section",
     "Slurm",
     "Toleration",

@@ -204,6 +204,18 @@ class Environment(Section):
     dies with the 64 MB that runtimes give."""
 
 
+class Retention(Section):
+    """How long results stay. Off by default; `slurmk8s prune`, once a day by systemd, does what this says."""
+
+    days: float | None = Field(None, gt=0)
+    """Bundles of jobs that ended longer ago are removed. Unit: days. Default none: nothing goes for its age."""
+    gib_per_person: float | None = Field(None, gt=0)
+    """While one person's bundles are larger together, the oldest are removed. Unit: GiB. Default none: nothing goes for
+    its size. Sizes are those that the summaries tell."""
+    spare_days: float = Field(7.0, ge=0)
+    """Whatever the size, bundles younger than this stay. Unit: days. Default 7: a week to look at what a job left."""
+
+
 class Results(Section):
     """What a job leaves on the NAS."""
 
@@ -218,6 +230,8 @@ class Results(Section):
     checksum_mib_per_second: int | None = Field(None, ge=1)
     """How fast one bundle is hashed at most, so that a slow NAS keeps room for the jobs. Unit: MiB per second. Default
     none: as fast as it goes, at a low priority for CPU and disk."""
+    retention: Retention = Retention()
+    """How long results stay; see `[results.retention]`. Default: for ever."""
 
 
 class Slurm(Section):

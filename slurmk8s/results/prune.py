@@ -11,6 +11,7 @@ import stat
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Any
 
 from slurmk8s.errors import SlurmK8sError
 from slurmk8s.results import faults, files, paths
@@ -26,7 +27,7 @@ _LOGS = (paths.STDOUT, paths.STDERR)
 MOST = 500
 
 
-def prune(request: Prune, at: At = nothing) -> dict[str, object]:
+def prune(request: Prune, at: At = nothing) -> dict[str, Any]:
     """Name what the rule lets go; remove it if that is asked."""
     now = time.time()
     with open_root(request.root) as root:

@@ -1,11 +1,14 @@
-"""Remove a tree by open folders: no link is followed, no other file system entered, and no depth is too deep."""
+"""Remove a tree by open folders: no link is followed, no other file system entered, and no depth is too deep.
 
+A folder inside a folder is first moved up to the top: however deep the tree, each folder is opened once from there.
+"""
+
+import errno
 import os
 import stat
 
 from slurmk8s.results import files
 from slurmk8s.results.steps import At, nothing
-from slurmk8s.results.walk import open_below
 
 # So many names of a folder are held at a time.
 _AT_ONCE = 4096
@@ -13,38 +16,44 @@ _AT_ONCE = 4096
 
 def remove_tree(parent: int, name: bytes, at: At = nothing) -> None:
     """The folder `name` and all in it. Asked again after a crash it goes on."""
-    device = os.stat(name, dir_fd=parent, follow_symlinks=False).st_dev
-    waiting = [name]
-    while waiting:
-        path = waiting[-1]
-        above, _, last = path.rpartition(b"/")
-        holder = open_below(parent, above) if above else os.dup(parent)
-        try:
-            folders = _empty(holder, last, device)
-            if folders:
-                waiting += [path + b"/" + folder for folder in folders]
-                continue
-            os.rmdir(last, dir_fd=holder)
-            waiting.pop()
-            at("folder removed")
-        finally:
-            os.close(holder)
+    top = _open(parent, name)
+    try:
+        device = os.fstat(top).st_dev
+        while True:
+            others, folders = _some(top)
+            _unlink(top, others)
+            for folder in folders:
+                _flatten(top, folder, device)
+                os.rmdir(folder, dir_fd=top)
+                at("folder removed")
+            if not others and not folders:
+                break
+    finally:
+        os.close(top)
+    os.rmdir(name, dir_fd=parent)
 
 
-def _empty(holder: int, name: bytes, device: int) -> list[bytes]:
-    """Remove the files of a folder, some thousand at a time; the folders that must go before it can."""
-    descriptor = _open(holder, name)
+def _flatten(top: int, name: bytes, device: int) -> None:
+    """Empty a folder of the top: its files go, its folders move up beside it."""
+    descriptor = _open(top, name)
     try:
         if os.fstat(descriptor).st_dev != device:
-            raise OSError(18, "another file system is mounted there")  # EXDEV
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
         while True:
             others, folders = _some(descriptor)
-            for other in others:
-                os.unlink(other, dir_fd=descriptor)
-            if folders or not others:
-                return folders
+            _unlink(descriptor, others)
+            for folder in folders:
+                os.close(_open(descriptor, folder))  # one that its owner may not write to cannot be moved
+                os.rename(folder, os.urandom(16).hex().encode(), src_dir_fd=descriptor, dst_dir_fd=top)
+            if not others and not folders:
+                return
     finally:
         os.close(descriptor)
+
+
+def _unlink(folder: int, names: list[bytes]) -> None:
+    for name in names:
+        os.unlink(name, dir_fd=folder)
 
 
 def _some(descriptor: int) -> tuple[list[bytes], list[bytes]]:

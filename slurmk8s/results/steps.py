@@ -34,6 +34,7 @@ CHECKSUMS = (
     "progress removed",
     "partial removed",
 )
+PRUNE = ("bundle set aside", "folder removed")
 
 # Called with the name of each step when it is done.
 At = Callable[[str], None]

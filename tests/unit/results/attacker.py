@@ -20,7 +20,7 @@ from slurmk8s.results.request import parse  # noqa: E402 - the package is known 
 from slurmk8s.results.worker import answer  # noqa: E402
 
 BUNDLE, VICTIM, READY = ROOT / "12", ROOT / "victim", ROOT / "ready"
-FOLDERS = ("", "attempt-0", "outputs", "outputs/d", ".handover-1", ".handover-1.tmp")
+FOLDERS = ("", "attempt-0", "outputs", "outputs/d", ".handover-1", ".handover-1.tmp", "going")
 FILES = (
     "outputs/d/b",
     "stdout.log",
@@ -62,6 +62,8 @@ sys.addaudithook(WATCH.hook)
 def swap(name: str, way: str) -> None:
     """Put something else in the place of a file or folder of the bundle."""
     target = BUNDLE / name if name else BUNDLE
+    if name == "going":  # on its way to being removed
+        target = next(iter(ROOT.glob(".going-*")), BUNDLE)
     if name == "*.tmp":
         found = [path for path in BUNDLE.glob(".*.tmp") if not path.name.startswith(".handover")]
         if not found:
@@ -117,12 +119,13 @@ def copy(source: Path, target: Path) -> None:
 
 
 def ask(request: dict[str, Any]) -> dict[str, Any]:
-    return answer(parse(json.dumps({"root": str(ROOT), "job_id": 12, **request}).encode()))
+    which = {} if request["op"] == "prune" else {"job_id": 12}
+    return answer(parse(json.dumps({"root": str(ROOT), **which, **request}).encode()))
 
 
 def attacked(request: dict[str, Any], at: int, do: Callable[[], None]) -> str | None:
     """One request with one attack: the number of operations, and what went wrong in the worker."""
-    for left in ROOT.glob("12*"):
+    for left in [*ROOT.glob("12*"), *ROOT.glob(".going*")]:
         if stat.S_ISDIR(left.lstat().st_mode):
             shutil.rmtree(left)
         else:

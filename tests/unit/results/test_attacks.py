@@ -17,6 +17,8 @@ BEGUN = [
     {"write": {"stdout.log": "out\n", "outputs/a": "1\n", "outputs/d/b": "2\n"}},
 ]
 
+RULE = {"days": 1, "total_bytes": None, "spare_days": 0}
+
 
 @pytest.fixture
 def root() -> Iterator[Path]:
@@ -27,7 +29,7 @@ def root() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize("operation", ["prepare", "note", "finish", "checksums"])
+@pytest.mark.parametrize("operation", ["prepare", "note", "finish", "checksums", "prune"])
 def test_nothing_outside_the_bundle_is_written_whatever_is_swapped_when(
     person: Any, make_summary: Any, operation: str
 ) -> None:
@@ -39,6 +41,7 @@ def test_nothing_outside_the_bundle_is_written_whatever_is_swapped_when(
         "prepare": ([*BEGUN, ended, {"op": "checksums", "attempt": 0}], again),
         "note": (BEGUN, {"op": "note", "stderr": "words"}),
         "finish": ([*BEGUN, {"op": "prepare", "attempt": 0, "handover": True}], finish),
+        "prune": ([*BEGUN, finish, {"op": "checksums", "attempt": 0}], {"op": "prune", "dry_run": False, **RULE}),
         "checksums": ([*BEGUN, finish], {"op": "checksums", "attempt": 0, "processes": 1}),
     }
     arguments = [person.package, str(person.root), json.dumps({operation: setup[operation]})]
@@ -49,4 +52,4 @@ def test_nothing_outside_the_bundle_is_written_whatever_is_swapped_when(
     assert "wrong" not in told, told["wrong"]
     operations, tried = told[operation]
     assert operations >= 5
-    assert tried == operations * 48
+    assert tried == operations * 51
