@@ -5,6 +5,7 @@ Exit status 0 when there is an answer, also when it is a refusal; anything else 
 stderr.
 """
 
+import contextlib
 import json
 import os
 import sys
@@ -18,7 +19,7 @@ from slurmk8s.results.steps import At, nothing
 from slurmk8s.results.strict import Malformed
 
 if TYPE_CHECKING:
-    from slurmk8s.results.progress import Tell
+    from slurmk8s.results.progress import Progress, Tell
 
 # A request holds a summary at most.
 _LIMIT = 4 << 20
@@ -76,9 +77,15 @@ def main() -> int:
             from slurmk8s.results import background  # noqa: PLC0415 - late, like all that only a job's end needs
 
             background.step_back()
-        reply = answer(request, tell=lambda progress: _say({"progress": vars(progress)}))
+        reply = answer(request, tell=_tell)
     _say(reply)
     return 0
+
+
+def _tell(progress: "Progress") -> None:
+    """An agent that has died hears nothing; the work goes on."""
+    with contextlib.suppress(BrokenPipeError):
+        _say({"progress": vars(progress)})
 
 
 def _say(message: dict[str, object]) -> None:

@@ -117,7 +117,7 @@ def test_killed_after_any_step_the_next_agent_pays_what_is_owed_and_the_bundle_i
 
 @pytest.mark.parametrize("whom", ["the worker", "one that it started", "the agent"])
 def test_killed_while_it_hashes_the_bundle_is_completed_all_the_same(site: Any, whom: str) -> None:
-    site.begin(megabytes=3)
+    site.begin(megabytes=8 if whom == "the agent" else 3)  # long enough for the worker to tell nobody how far it is
     agent = site.agent(rate=1)  # so slow that it is met at work
     try:
         hashing = wait_for(lambda: [inner for worker in children(agent.pid) for inner in children(worker)])

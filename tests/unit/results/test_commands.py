@@ -15,6 +15,7 @@ import pytest
 
 from slurmk8s.cli import main
 from slurmk8s.cli import results as _loaded_before_rights_are_dropped  # noqa: F401
+from slurmk8s.results.progress import Progress
 
 PROJECT = Path(__file__).parents[3]
 STRANGER = 54322
@@ -208,6 +209,51 @@ def test_verify_exits_0_or_1_and_speaks_json(own: Any, slurmk8s: Any, root: Path
     status, out, _ = slurmk8s("verify", "--json", "12")
     verdict = json.loads(out)
     assert (status, verdict["ok"], verdict["changed"]) == (1, False, ["outputs/d/model"])
+
+
+def test_while_files_are_hashed_results_and_verify_tell_how_far_it_is(own: Any, slurmk8s: Any) -> None:
+    """Job 13 has its summary and no checksums yet."""
+    now = Progress(41 << 20, 100 << 20, 2, 5, 20.0, 0, time.time())
+    (own.root / "13" / ".checksums.progress").write_bytes(now.encode())
+    assert "\nHashed      41 % (41.0 MiB of 100.0 MiB, 2.0 MiB/s, about 29 s left)\n" in slurmk8s("results", "13")[1]
+    status, out, _ = slurmk8s("verify", "13")
+    assert status == 1
+    assert "hashed so far: 41 %" in out
+    assert "Hashed" not in slurmk8s("results", "12")[1]
+
+
+def test_verify_shows_its_progress_on_a_terminal_and_only_there(
+    own: Any, slurmk8s: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert slurmk8s("verify", "12")[2] == ""
+    monkeypatch.setattr("slurmk8s.results.hashers.TICK_SECONDS", 0.0)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    status, _, err = slurmk8s("verify", "12")
+    assert status == 0
+    assert "checking: " in err
+    assert err.endswith("\r\x1b[K")
+
+
+def test_people_prune_their_own_results_by_their_own_rule(
+    person: Any, make_summary: Any, everyones_python: Path
+) -> None:
+    """The summary says that the job ended in 2023."""
+    person.ask(op="finish", attempt=0, summary=make_summary())
+    person.ask(op="checksums", attempt=0)
+    command = ["env", f"SLURMK8S_RESULTS_ROOT={person.root}", str(everyones_python), "-I", "-m", "slurmk8s", "prune"]
+
+    def prune(*arguments: str) -> str:
+        done = person.run([*command, *arguments])
+        assert done.returncode == 0, done.stderr.decode()
+        return done.stdout.decode()
+
+    assert "There is no rule" in prune()
+    assert "train: ended" in prune("--older-than", "90", "--dry-run")
+    assert person.run([*command, "--older-than", "90"], b"n\n").returncode == 130
+    assert person.folder.exists()
+    assert "Removed 1." in prune("--older-than", "90", "--yes")
+    assert list(person.root.iterdir()) == []
+    assert json.loads(prune("--older-than", "90", "--json"))["removed"] == []
 
 
 @pytest.fixture
