@@ -20,6 +20,8 @@ class Marker:
     """When the job was submitted, as Slurm says: tells two jobs of the same number apart."""
     name: str
     array: ArrayTask | None
+    prepared: bool = True
+    """False: the job has ended before anything was prepared for it, so no body can have touched these files."""
 
     def encode(self) -> bytes:
         """The bytes of the file."""
@@ -36,6 +38,7 @@ def decode(data: bytes) -> Marker | None:
             submitted=fields.number_or_none("submitted"),
             name=fields.text("name"),
             array=read_array(fields),
+            prepared=fields.flag("prepared") if fields.has("prepared") else True,
         )
         fields.done()
     except Malformed:

@@ -82,9 +82,8 @@ def place(target: Target, at: At = nothing) -> Iterator[Place]:
             with attempt_folder(folder, attempt, target.modes.folder) as inner:
                 yield Place(inner, folder, f"{target.folder}/{paths.attempt_name(attempt)}", attempt)
             return
-        unprepared = Marker(attempt, None, "", None)
-        if known is None or known.attempt != attempt or known == unprepared:
-            _settle(folder, target.modes, unprepared, at)
+        if known is None or known.attempt != attempt or not known.prepared:
+            _settle(folder, target.modes, Marker(attempt, None, "", None, prepared=False), at)
             # Only here: what a job has made of its own logs must not cost it its summary.
             _log_files(folder, target.modes)
         yield Place(folder, folder, target.folder, attempt)
@@ -188,6 +187,8 @@ def _settle(folder: int, modes: Modes, wanted: Marker, at: At) -> None:
     """Give the folder to this attempt. The marker changes only after every file of the earlier one has moved."""
     known = marker.read(folder)
     if known is not None and known.attempt >= wanted.attempt:
+        if known.attempt == wanted.attempt and wanted.prepared and not known.prepared:
+            marker.write(folder, wanted, modes.file, at)
         return
     files.sweep(folder)
     if known is not None:
