@@ -150,10 +150,10 @@ def _reply(summary: Summary, tally: Tally) -> dict[str, object]:
 
 def _hash_all(here: Place, so_far: Partial, tally: Tally, way: Way, at: At) -> None:
     for batch in hash_all(here.folder, _work(here, so_far, tally), way):
+        so_far.add(hashed for hashed in batch if hashed.state == "ok")
         for hashed in batch:
             if hashed.state == "ok":
                 assert hashed.identity is not None
-                so_far.add(hashed)
                 tally.good(hashed.path, hashed.identity.size)
             else:
                 # What is no file any more, say a link in place of a log, is gone as far as checksums go.

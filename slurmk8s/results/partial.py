@@ -10,7 +10,7 @@ import fcntl
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from slurmk8s.errors import ClusterFault
@@ -59,11 +59,9 @@ class Partial:
         os.ftruncate(self._descriptor, self._offset)
         self._next = None
 
-    def add(self, hashed: Hashed) -> None:
-        """Write a digest behind the others."""
-        assert hashed.identity is not None
-        identity = hashed.identity
-        data = b"%d %d %d " % (identity.size, identity.mtime_ns, identity.inode) + sums.line(hashed.digest, hashed.path)
+    def add(self, batch: Iterable[Hashed]) -> None:
+        """Write digests behind the others."""
+        data = b"".join(_line(hashed) for hashed in batch)
         while data:
             data = data[os.write(self._descriptor, data) :]
 
@@ -83,6 +81,12 @@ class Partial:
         if match is None or parsed is None:
             return None
         return Entry(parsed[1], Identity(int(match[1]), int(match[2]), int(match[3])), len(line))
+
+
+def _line(hashed: Hashed) -> bytes:
+    assert hashed.identity is not None
+    identity = hashed.identity
+    return b"%d %d %d " % (identity.size, identity.mtime_ns, identity.inode) + sums.line(hashed.digest, hashed.path)
 
 
 @contextlib.contextmanager
