@@ -90,6 +90,16 @@ class Rendezvous:
         return self.handover / "peak"
 
     @property
+    def cpu(self) -> Path:
+        """The CPU time that the pod has used, by the kernel's own count: in µs (version 2) or ns (version 1)."""
+        return self.handover / "cpu"
+
+    @property
+    def sha256(self) -> Path:
+        """Digest of the body that runs."""
+        return self.handover / "sha256"
+
+    @property
     def stopped(self) -> Path:
         """Exists once Kubernetes has begun to end the pod while the body ran: somebody deleted or evicted it."""
         return self.handover / "stopped"
@@ -118,6 +128,16 @@ class Rendezvous:
         """The peak of memory in bytes, where the launcher could read it."""
         text = read_users_file(self.peak, 24)
         return int(text) if text and re.fullmatch(r"[0-9]+\n", text) else None
+
+    def read_cpu_seconds(self) -> float | None:
+        """The CPU time in seconds, where the launcher could read it."""
+        found = re.fullmatch(r"([0-9]{1,20}) (us|ns)\n", read_users_file(self.cpu, 32) or "")
+        return int(found[1]) / (1e6 if found[2] == "us" else 1e9) if found else None
+
+    def read_sha256(self) -> str | None:
+        """The body's digest, where slurmk8s-run could read the body."""
+        found = re.fullmatch(r"([0-9a-f]{64})\n", read_users_file(self.sha256, 80) or "")
+        return found[1] if found else None
 
     def was_ended_from_outside(self, code: int | None) -> bool:
         """Whether that exit code is no decision of the body's own, but of whoever ended its pod."""

@@ -16,6 +16,7 @@ from slurmk8s.after.runner import Runner
 from slurmk8s.after.spool import Spool
 from slurmk8s.agent import peer
 from slurmk8s.agent.debts import Debts
+from slurmk8s.agent.meter import Meter
 from slurmk8s.agent.reaper import Reaper
 from slurmk8s.agent.record import Store
 from slurmk8s.agent.work import Work
@@ -47,6 +48,7 @@ class Agent:
         self._backend = backend
         self._run_folder = config.agent.run_folder_of(node)
         self._store = Store(config.agent.state_folder_of(node))
+        self._meter = Meter(node, config, backend, self._store)
         self._metrics = Metrics("agent")
         self._after = self._runner()
         self._debts = Debts(node, config, slurm, self._store, self._after)
@@ -108,7 +110,9 @@ class Agent:
             if work.refused and not work.board.listeners:
                 del self._works[other]
         if job_id not in self._works:
-            self._works[job_id] = Work(job_id, self._node, self._config, self._slurm, self._backend, self._store)
+            self._works[job_id] = Work(
+                job_id, self._node, self._config, self._slurm, self._backend, self._store, self._meter
+            )
         return self._works[job_id]
 
     def _is_attended(self, job_id: int) -> bool:

@@ -13,7 +13,8 @@ from loguru import logger
 
 from slurmk8s.after.item import Owner
 from slurmk8s.after.runner import Runner
-from slurmk8s.agent import ending
+from slurmk8s.agent import ending, figures, samples
+from slurmk8s.agent.accounts import Accounts
 from slurmk8s.agent.asking import ask
 from slurmk8s.agent.person import Bundles
 from slurmk8s.agent.record import Record, Store
@@ -66,6 +67,7 @@ class Debts:
         self._after = after
         self._at = at
         self._wake = asyncio.Event()
+        self._accounts = Accounts(store.folder / "accounts", slurm)
         self._busy: dict[str, asyncio.Task[None]] = {}
         self._later: dict[str, tuple[float, float]] = {}
         """What failed: not before this time, and the pause until then."""
@@ -89,6 +91,8 @@ class Debts:
     def _begin_payments(self) -> None:
         """Every summary at once; checksums one bundle of a person at a time, so that nobody waits for another's."""
         now = time.monotonic()
+        if "accounts" not in self._busy:
+            self._busy["accounts"] = asyncio.create_task(self._tell_accounts())
         for record in self._store.owed():
             if self._later.get(_name(record), (0.0, 0.0))[0] > now:
                 continue  # what fails must not stand in the way of the person's other bundles
@@ -123,16 +127,26 @@ class Debts:
         self._later[_name(record)] = (time.monotonic() + pause, pause)
         return pause
 
+    async def _tell_accounts(self) -> None:
+        try:
+            await self._accounts.pay()
+        except Exception:  # noqa: BLE001 - told in the log, tried again in the next round
+            logger.exception("slurmdbd could not be told what jobs have used")
+        finally:
+            del self._busy["accounts"]
+
     async def _summarise(self, record: Record) -> None:
         job = await self._ended_job(record)
-        summary = self._summary(record, job).to_json()
+        history = await asyncio.to_thread(samples.read, self._store.samples(record))
+        summary = self._summary(record, job, history)
         if self._after is not None:  # first: a person is told of a bundle that cannot be written, too
-            self._after.expect(_owner(record), summary)
-        await self._bundles.finish(record, summary)
+            self._after.expect(_owner(record), summary.to_json())
+        await self._bundles.finish(record, summary.to_json(), figures.course(history, record))
         self._at("summary written")
         self._store.update_owed(replace(record, summarised=True))
         self._at("summary settled")
         logger.info(f"job {record.job_id}: summary written")
+        await self._accounts.owe(summary, job.admin_comment if job else "")
 
     async def _checksum(self, record: Record) -> None:
         summary = await self._bundles.checksums(record, _Telling(record.job_id))
@@ -162,7 +176,7 @@ class Debts:
             job = await ask(lambda: self._slurm.job(record.job_id))
         return job
 
-    def _summary(self, record: Record, job: Job | None) -> Summary:
+    def _summary(self, record: Record, job: Job | None, history: samples.History) -> Summary:
         end = ending.of(record, job)
         return Summary(
             cluster=self._config.cluster,
@@ -190,12 +204,15 @@ class Debts:
                 pulled=record.pulled,
                 body_started=record.body_started,
                 ended=record.ended,
+                dropped=record.dropped,
             ),
             state=end.state,
             exit_code=end.exit_code,
             signal=end.signal,
             cause=_with_loss(end.cause, record.no_room),
             fault=end.fault,
+            script_sha256=record.script_sha256,
+            usage=figures.usage(history, record, end.state),
         )
 
 

@@ -20,6 +20,7 @@ from slurmk8s.mountpoint import is_mountpoint
 from slurmk8s.results.progress import Progress, Tell
 from slurmk8s.results.request import Modes
 from slurmk8s.results.summary import Summary, from_json
+from slurmk8s.results.usage import Course
 
 _FAULTS: dict[str, type[SlurmK8sError]] = {
     "person": PersonFault,
@@ -64,9 +65,9 @@ class Bundles:
         """Put our own words into the job's stderr.log."""
         await self._ask(record, "note", stderr=f"slurmk8s: {sentence}\n")
 
-    async def finish(self, record: Record, summary: dict[str, object]) -> None:
-        """Write the summaries, and put the job on its owner's lists."""
-        reply = await self._ask(record, "finish", summary=summary)
+    async def finish(self, record: Record, summary: dict[str, object], course: Course | None) -> None:
+        """Write the summaries, draw what was used, and put the job on its owner's lists."""
+        reply = await self._ask(record, "finish", summary=summary, course=asdict(course) if course else None)
         if reply.get("unlisted"):  # `slurmk8s results --reindex` makes up for it
             logger.warning(f"job {record.job_id}: not in the index of results: {reply['unlisted']}")
 

@@ -34,6 +34,8 @@ class Record:
     gpus: tuple[int, ...]
     submitted: float | None
     started: float | None
+    dropped: float | None = None
+    """When the watcher took the file; None for a job by plain sbatch."""
     mail_user: str = ""
     mail_types: tuple[str, ...] = ()
     """`--mail-user` and `--mail-type`, as Slurm had them when the job began."""
@@ -72,6 +74,10 @@ class Record:
     problem: str | None = None
     peak_bytes: int | None = None
     """The most memory that the pod held, where the launcher could read it."""
+    cpu_seconds: float | None = None
+    """What the pod has computed in all, where the launcher could read it."""
+    script_sha256: str | None = None
+    """Of the body that ran, by slurmk8s-run."""
     out_of_memory: bool = False
     no_room: str | None = None
     """Said in the summary if the NAS was full, or the quota used up, when it was to be written."""
@@ -92,8 +98,8 @@ class Store:
     """The agent's records in its state folder. One writer: the agent."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        for name in ("jobs", "owed", "hints"):
+        self.folder = folder
+        for name in ("jobs", "owed", "hints", "usage"):
             (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
             for left in (folder / name).glob("*.tmp"):
                 left.unlink()
@@ -109,11 +115,11 @@ class Store:
 
     def jobs(self) -> list[Record]:
         """All jobs that live here."""
-        return [record for path in (self._folder / "jobs").glob("*.json") if (record := _read(path))]
+        return [record for path in (self.folder / "jobs").glob("*.json") if (record := _read(path))]
 
     def hints(self) -> set[int]:
         """Jobs that a Prolog told us of."""
-        return {int(path.name) for path in (self._folder / "hints").iterdir() if path.name.isdigit()}
+        return {int(path.name) for path in (self.folder / "hints").iterdir() if path.name.isdigit()}
 
     def owe(self, record: Record) -> None:
         """The pod is gone; what remains is the bundle. First the debt, then the record: a crash between pays twice."""
@@ -122,13 +128,13 @@ class Store:
 
     def owed(self) -> Iterator[Record]:
         """Bundles still to be written, oldest first."""
-        for path in sorted((self._folder / "owed").glob("*.json"), key=lambda path: path.stat().st_mtime):
+        for path in sorted((self.folder / "owed").glob("*.json"), key=lambda path: path.stat().st_mtime):
             if record := _read(path):
                 yield record
 
     def is_owed(self, job_id: int, attempt: int) -> bool:
         """Whether anything of this attempt is still to be written."""
-        return (self._folder / "owed" / f"{job_id}.{attempt}.json").exists()
+        return (self.folder / "owed" / f"{job_id}.{attempt}.json").exists()
 
     def still_owes(self, job_id: int, attempt: int) -> bool:
         """Whether a summary of an earlier attempt of this job is not written yet."""
@@ -145,18 +151,23 @@ class Store:
 
     def paid(self, record: Record) -> None:
         """The bundle is complete."""
+        self.samples(record).unlink(missing_ok=True)
         self._owed(record).unlink(missing_ok=True)
 
     def forget(self, job_id: int) -> None:
         """Neither record nor hint: the Epilog will exit at once."""
         self._job(job_id).unlink(missing_ok=True)
-        (self._folder / "hints" / str(job_id)).unlink(missing_ok=True)
+        (self.folder / "hints" / str(job_id)).unlink(missing_ok=True)
+
+    def samples(self, record: Record) -> Path:
+        """Where the meter keeps what an attempt used over time."""
+        return self.folder / "usage" / f"{record.job_id}.{record.attempt}"
 
     def _job(self, job_id: int) -> Path:
-        return self._folder / "jobs" / f"{job_id}.json"
+        return self.folder / "jobs" / f"{job_id}.json"
 
     def _owed(self, record: Record) -> Path:
-        return self._folder / "owed" / f"{record.job_id}.{record.attempt}.json"
+        return self.folder / "owed" / f"{record.job_id}.{record.attempt}.json"
 
 
 def _write(path: Path, record: Record) -> None:

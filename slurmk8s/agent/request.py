@@ -52,6 +52,7 @@ def plain_record(job: Job, node: str) -> Record:
         gpus=job.gpus.get(node, ()),
         submitted=job.submitted,
         started=job.started,
+        dropped=stamp.dropped_at(job.comment, job.submitted),
         mail_user=job.mail_user.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
         mail_types=job.mail_types,
         waits=stamp.waits(job.admin_comment),

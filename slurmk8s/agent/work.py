@@ -18,6 +18,7 @@ from slurmk8s.agent import blueprint, meeting, person
 from slurmk8s.agent.asking import ask, pauses
 from slurmk8s.agent.board import Board
 from slurmk8s.agent.making import Making
+from slurmk8s.agent.meter import Meter
 from slurmk8s.agent.record import Record, Store
 from slurmk8s.agent.request import full_record, plain_record, stamped_lines
 from slurmk8s.config import Config
@@ -39,7 +40,9 @@ DISK_TROUBLE = (errno.ENOSPC, errno.EROFS, errno.EIO, errno.EDQUOT)
 class Work:
     """The job's state here, and the task that moves it on."""
 
-    def __init__(self, job_id: int, node: str, config: Config, slurm: Slurm, backend: Backend, store: Store) -> None:
+    def __init__(
+        self, job_id: int, node: str, config: Config, slurm: Slurm, backend: Backend, store: Store, meter: Meter
+    ) -> None:
         self.job_id = job_id
         self.refused = False
         """Not a job of ours, or not here: nothing was made."""
@@ -49,6 +52,7 @@ class Work:
         self._slurm = slurm
         self._backend = backend
         self._store = store
+        self._meter = meter
         self._bundles = person.Bundles(config)
         self._finishing = asyncio.Lock()
         self._places = meeting.Places.of(config, node, job_id)
@@ -66,7 +70,8 @@ class Work:
                 await self._act_on_failure(record, noted=True)
                 return
             record = await self._making.make(record)
-            await self._watch(record)
+            with self._meter.measuring(record):
+                await self._watch(record)
         except SlurmK8sError as fault:
             await self._fail(fault)
         except OSError as error:
@@ -251,6 +256,8 @@ class Work:
             cut_short=cut_short,
             problem=self._places.meeting.read_problem(),
             peak_bytes=self._places.meeting.read_peak(),
+            cpu_seconds=self._places.meeting.read_cpu_seconds(),
+            script_sha256=self._places.meeting.read_sha256(),
             out_of_memory=record.out_of_memory
             or bool(state and state.out_of_memory)
             or exists(self._places.meeting.out_of_memory),

@@ -149,6 +149,11 @@ class Agent(Section):
     requeue_delay_seconds: float = Field(0, ge=0)
     """Extra delay before a job that was requeued for a cluster fault may start again. Unit: seconds. Default 0:
     Slurm's own two minutes are enough."""
+    sample_seconds: float = Field(5.0, ge=0.5, le=300)
+    """Time between two looks at what a job uses (CPU, memory, GPUs), for its summary. Unit: seconds. Default 5: a look
+    reads two small files. A job's first seconds are looked at more often."""
+    cgroups: Path = Path("/sys/fs/cgroup")
+    """Where control groups are mounted, version 1 or 2. Default: the kernel's usual place."""
 
     def run_folder_of(self, node: str) -> Path:
         """The run folder of a node's agent."""

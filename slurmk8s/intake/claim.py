@@ -7,7 +7,6 @@ derived from it.
 """
 
 import contextlib
-import hashlib
 import os
 import secrets
 import shutil
@@ -23,6 +22,7 @@ from slurmk8s.intake.rights import acting_as, owner_of
 from slurmk8s.intake.steps import Reached
 from slurmk8s.intake.texts import Refused
 from slurmk8s.slurm.client import Identity
+from slurmk8s.slurm.stamp import new_key
 
 KEPT, LENT = 0o711, 0o733
 """Modes of a claim's folder. The person must be able to open the drop in it by name, and where root is nobody
@@ -55,7 +55,7 @@ class Claim:
     @property
     def key(self) -> str:
         """Known to Slurm."""
-        return hashlib.sha256(self.token.encode()).hexdigest()[:32]
+        return new_key(self.token, self.claimed)
 
     @property
     def claimed(self) -> float:

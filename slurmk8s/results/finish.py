@@ -6,7 +6,7 @@ import stat
 import time
 from dataclasses import replace
 
-from slurmk8s.results import entry, files, handover, index, listing, paths, room
+from slurmk8s.results import entry, files, handover, index, listing, paths, picture, room
 from slurmk8s.results.prepare import exists, follow_rotation, place
 from slurmk8s.results.request import Finish, Note, ReadSummary
 from slurmk8s.results.steps import At, nothing
@@ -50,6 +50,9 @@ def finish(request: Finish, at: At = nothing) -> dict[str, object]:
         first = read_summary(here.folder)
         if first is not None and (first.job_id, first.attempt) == (summary.job_id, summary.attempt):
             summary = keep_first(first, summary)
+        if request.course is not None:
+            # Before the summary, which names it.
+            files.write(here.folder, paths.USAGE, [picture.svg(summary, request.course)], target.modes.file, at)
         write_summary(here.folder, summary, here.path, target.modes.file, at)
         follow_rotation(here, target.modes)
     document = summary.to_json()

@@ -12,6 +12,7 @@ STDOUT = "stdout.log"
 STDERR = "stderr.log"
 SUMMARY_TEXT = "job_summary.txt"
 SUMMARY = "summary.json"
+USAGE = "usage.svg"
 CHECKSUMS = "checksums.txt"
 OUTPUTS = "outputs"
 # Which attempt the files beside it belong to. One writer: prepare.py.
@@ -23,7 +24,7 @@ PROGRESS = ".checksums.progress"
 
 # What moves to attempt-N when the job starts again. outputs/ stays, so that the job finds its checkpoints.
 # The summary goes first: as long as it is in place, its attempt number says whose files these are.
-OF_ONE_ATTEMPT = (SUMMARY, SUMMARY_TEXT, CHECKSUMS, STDOUT, STDERR)
+OF_ONE_ATTEMPT = (SUMMARY, SUMMARY_TEXT, USAGE, CHECKSUMS, STDOUT, STDERR)
 
 BUNDLE_NAME = re.compile(r"([1-9][0-9]{0,17})(?:\.earlier-([1-9][0-9]{0,8}))?", re.ASCII)
 ATTEMPT_NAME = re.compile(r"attempt-(0|[1-9][0-9]{0,8})", re.ASCII)

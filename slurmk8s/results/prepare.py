@@ -223,7 +223,7 @@ def _move_strays(bundle: int, attempt: int, modes: Modes) -> None:
     if summary is None or summary.attempt != attempt:
         return
     with attempt_folder(bundle, attempt, modes.folder) as inner:
-        for name in (paths.CHECKSUMS, paths.SUMMARY_TEXT, paths.SUMMARY):
+        for name in (paths.CHECKSUMS, paths.USAGE, paths.SUMMARY_TEXT, paths.SUMMARY):
             with contextlib.suppress(FileNotFoundError):
                 os.rename(name, name, src_dir_fd=bundle, dst_dir_fd=inner)
         files.sync(inner)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from slurmk8s.results.retention import Rule
 from slurmk8s.results.strict import Fields, Malformed, load
 from slurmk8s.results.summary import ArrayTask, Summary, from_json, read_array
+from slurmk8s.results.usage import Course, read_course
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ class Finish:
 
     target: Target
     summary: Summary
+    course: Course | None = None
+    """What it used over time, to be drawn; None where nothing was measured."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,8 @@ def parse(data: bytes) -> Request:
     elif operation == "note":
         request = Note(target, fields.text("stderr"))
     elif operation == "finish":
-        request = Finish(target, from_json(fields.raw("summary")))
+        course = read_course(fields.inner("course")) if fields.has("course") else None
+        request = Finish(target, from_json(fields.raw("summary")), course)
         if request.summary.job_id != target.job_id or target.attempt not in (None, request.summary.attempt):
             raise Malformed("the summary is of another job or attempt than the request")
     elif operation == "checksums":

@@ -23,7 +23,14 @@ PREPARE = (
     "handover made",
 )
 NOTE = ("log there", "note written")
-FINISH = ("handover removed", "logs durable", "outputs measured", *put(paths.SUMMARY), *put(paths.SUMMARY_TEXT))
+FINISH = (
+    "handover removed",
+    "logs durable",
+    "outputs measured",
+    *put(paths.USAGE),
+    *put(paths.SUMMARY),
+    *put(paths.SUMMARY_TEXT),
+)
 CHECKSUMS = (
     "data durable",
     "batch hashed",

@@ -78,6 +78,21 @@ class Fields:
             raise Malformed(f"{self._where}: {key!r} is not a number")
         return float(value)
 
+    def number(self, key: str) -> float:
+        """A finite number."""
+        value = self.number_or_none(key)
+        if value is None:
+            raise Malformed(f"{self._where}: {key!r} is not a number")
+        return value
+
+    def numbers(self, key: str, most: int) -> tuple[float | None, ...]:
+        """A list of at most so many finite numbers and nulls."""
+        values = self._take(key)
+        if not isinstance(values, list) or len(values) > most:
+            raise Malformed(f"{self._where}: {key!r} is not a list of at most {most} numbers")
+        one = [Fields({key: value}, self._where) for value in values]
+        return tuple(fields.number_or_none(key) for fields in one)
+
     def flag(self, key: str) -> bool:
         """True or false."""
         value = self._take(key)
@@ -88,6 +103,13 @@ class Fields:
     def inner(self, key: str) -> "Fields":
         """An object inside this one."""
         return Fields(self._take(key), f"{self._where}.{key}")
+
+    def inners(self, key: str, most: int) -> list["Fields"]:
+        """A list of at most so many objects."""
+        values = self._take(key)
+        if not isinstance(values, list) or len(values) > most:
+            raise Malformed(f"{self._where}: {key!r} is not a list of at most {most} objects")
+        return [Fields(value, f"{self._where}.{key}") for value in values]
 
     def raw(self, key: str) -> object:
         """A value that its own reader judges."""

@@ -8,6 +8,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 
 from slurmk8s.results.strict import Fields, Malformed, load
+from slurmk8s.results.usage import Usage, read_usage
 
 SCHEMA = 1
 STATES = (
@@ -43,17 +44,21 @@ class Times:
     """When things happened, as Unix times; None for what never happened or is not known."""
 
     submitted: float | None = None
+    """When Slurm accepted it; after a requeue, when it went back into the queue."""
     started: float | None = None
     pull_started: float | None = None
     pulled: float | None = None
     body_started: float | None = None
     ended: float | None = None
+    dropped: float | None = None
+    """When the watcher took the file; None for a job by plain sbatch."""
 
 
 @dataclass(frozen=True)
 class Durations:
     """How long things took, in seconds."""
 
+    accepting: float | None
     queued: float | None
     pulling: float | None
     running: float | None
@@ -103,6 +108,10 @@ class Summary:
     cause: str
     """One sentence: why it ended."""
     fault: str
+    script_sha256: str | None = None
+    """Of the body that ran; None where it could not be read on the node."""
+    usage: Usage | None = None
+    """None where nothing was measured."""
     outputs: Outputs | None = None
     """None: not measured (yet), or in use by a later attempt."""
     checksums: str = PENDING
@@ -112,13 +121,20 @@ class Summary:
 
     @property
     def durations(self) -> Durations:
-        """Time in the queue, pulling the image, and running the body."""
+        """Time until Slurm had it, in the queue, pulling the image, and running the body."""
         times = self.times
         return Durations(
+            accepting=None if self.attempt else _between(times.dropped, times.submitted),
             queued=_between(times.submitted, times.started),
             pulling=_between(times.pull_started, times.pulled),
             running=_between(times.body_started, times.ended),
         )
+
+    @property
+    def gpu_hours(self) -> float | None:
+        """What the job held of GPUs, from its start in Slurm to its end."""
+        held = _between(self.times.started, self.times.ended)
+        return None if held is None else round(len(self.gpus) * held / 3600, 4)
 
     @property
     def starts_again(self) -> bool:
@@ -133,6 +149,10 @@ class Summary:
             document[key] = list(value) if isinstance(value, tuple) else value
             if key == "times":
                 document["durations"] = asdict(self.durations)
+                document["gpu_hours"] = self.gpu_hours
+        if self.usage is not None:
+            cards = [asdict(card) for card in self.usage.gpus]
+            document["usage"] = {**asdict(self.usage), "gpus": cards, "notes": list(self.usage.notes)}
         if self.outputs is not None:
             document["outputs"] = {**asdict(self.outputs), "skipped": list(self.outputs.skipped)}
         return document
@@ -162,6 +182,8 @@ def _read(fields: Fields) -> Summary:
     if schema != SCHEMA:
         raise Malformed(f"summary has schema {schema}; this slurmk8s reads {SCHEMA}: a newer one wrote it")
     fields.raw("durations")  # always computed from the times
+    if fields.has("gpu_hours"):  # this too
+        fields.raw("gpu_hours")
     summary = Summary(
         cluster=fields.text("cluster"),
         job_id=fields.whole("job_id", 1),
@@ -187,6 +209,8 @@ def _read(fields: Fields) -> Summary:
         signal=fields.text_or_none("signal"),
         cause=fields.text("cause"),
         fault=fields.choice("fault", FAULTS),
+        script_sha256=fields.text("script_sha256", 64) if fields.has("script_sha256") else None,
+        usage=read_usage(fields.inner("usage")) if fields.has("usage") else None,
         outputs=_outputs(fields.inner("outputs")) if fields.has("outputs") else None,
         checksums=_checksums(fields.text("checksums")),
         complete=fields.flag("complete"),
@@ -213,6 +237,7 @@ def _times(fields: Fields) -> Times:
         pulled=fields.number_or_none("pulled"),
         body_started=fields.number_or_none("body_started"),
         ended=fields.number_or_none("ended"),
+        dropped=fields.number_or_none("dropped") if fields.has("dropped") else None,
     )
     fields.done()
     return times
@@ -249,6 +274,8 @@ def keep_first(first: Summary, later: Summary) -> Summary:
         nodes=first.nodes or later.nodes,
         gpus=first.gpus or later.gpus,
         image_digest=first.image_digest or later.image_digest,
+        script_sha256=first.script_sha256 or later.script_sha256,
+        usage=first.usage or later.usage,
         state=dying.state,
         exit_code=dying.exit_code,
         signal=dying.signal,

@@ -13,6 +13,8 @@ def text(summary: Summary, folder: str = "") -> str:
     """The whole file. `folder` is where the bundle lies, if that is to be said."""
     lines = [printable(summary.cause or "It is not known why the job ended."), ""]
     lines += [f"{label:<{_LABEL_WIDTH}}{value}".rstrip() for label, value in _facts(summary) if value]
+    if summary.usage and summary.usage.notes:
+        lines += ["", "For the next time:", *(f"  - {printable(note)}" for note in summary.usage.notes)]
     if folder:
         lines += ["", f"Everything is in {printable(folder)}:", *_contents(summary)]
     return "\n".join(lines) + "\n"
@@ -25,13 +27,16 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         ("Person", f"{printable(summary.user)} (uid {summary.uid})" + _named("account", summary.account)),
         ("State", summary.state.replace("_", " ") + _whose(summary.fault)),
         ("Command", printable(summary.command)),
+        ("Script", f"sha256 {printable(summary.script_sha256)}" if summary.script_sha256 else ""),
         ("Image", printable(summary.image)),
         ("Digest", printable(summary.image_digest or "")),
         ("Workdir", printable(summary.workdir)),
         ("Node", _nodes(summary) + _named("partition", summary.partition)),
         ("Resources", f"{_count(summary.cpus, 'CPU')}, {size(summary.memory_mb * 2**20)} memory"),
         ("GPUs", printable(", ".join(summary.gpus)) or "none"),
-        ("Submitted", when(times.submitted)),
+        *_used(summary),
+        ("Dropped", when(times.dropped)),
+        ("Accepted", when(times.submitted) + _took(durations.accepting, "checked in")),
         ("Started", when(times.started) + _took(durations.queued, "queued for")),
         ("Image there", when(times.pulled) + _took(durations.pulling, "pulled in")),
         ("Body began", when(times.body_started)),
@@ -40,6 +45,26 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         ("Outputs", _outputs(summary)),
         ("Checksums", _checksums(summary)),
     ]
+
+
+def _used(summary: Summary) -> list[tuple[str, str]]:
+    """What was used of it, each with its course over time: from nothing to all that the job had."""
+    usage = summary.usage
+    if usage is None:
+        return []
+    limit = summary.memory_mb << 20
+    held = f"peak {size(usage.memory_peak_bytes)}"
+    held += f" of {size(limit)} ({100 * usage.memory_peak_bytes / limit:.0f} %)" if limit else ""
+    computed = f"{usage.cpu_cores:.2f} of {summary.cpus} on average"
+    computed += f" ({100 * usage.cpu_cores / summary.cpus:.0f} %)" if summary.cpus else ""
+    rows = [("CPU used", computed, usage.cpu_trend), ("Memory used", held, usage.memory_trend)]
+    for card in usage.gpus:
+        busy = "" if card.utilisation is None else f"{card.utilisation:.0f} % busy on average, "
+        memory = f"peak {size(card.memory_peak_bytes)} of {size(card.memory_bytes)}"
+        rows.append((f"GPU {printable(card.name)} used", busy + memory, card.trend))
+    hours = summary.gpu_hours
+    told = [(label, f"{figures:<50}{printable(course)}") for label, figures, course in rows]
+    return [*told, ("GPU-hours", f"{hours:.2f}" if hours and summary.gpus else "")]
 
 
 def _job(summary: Summary) -> str:
@@ -102,6 +127,8 @@ def _checksums(summary: Summary) -> str:
 
 def _contents(summary: Summary) -> list[str]:
     rows = [(f"{paths.STDOUT}, {paths.STDERR}", "what the job printed"), (paths.SUMMARY, "this summary for programs")]
+    if summary.usage is not None:
+        rows.append((paths.USAGE, "what the job used over time, as a picture"))
     if summary.outputs is not None:
         rows.append((f"{paths.OUTPUTS}/", "what the job wrote in /workspace"))
     return [f"  {names:<24}{meaning}" for names, meaning in rows]

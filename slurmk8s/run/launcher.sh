@@ -118,5 +118,15 @@ done
 for peak in /sys/fs/cgroup/memory.peak /sys/fs/cgroup/memory/memory.max_usage_in_bytes; do
 	[ -r "$peak" ] && read -r bytes <"$peak" && echo "$bytes" >"$slurmk8s_handover/peak"
 done
+# The last word on CPU time: the agent's last look was a few seconds ago.
+if [ -r /sys/fs/cgroup/cpu.stat ]; then
+	while read -r key count; do
+		case $key in usage_usec) echo "$count us" >"$slurmk8s_handover/cpu" ;; esac
+	done </sys/fs/cgroup/cpu.stat
+else
+	for usage in /sys/fs/cgroup/cpuacct/cpuacct.usage "/sys/fs/cgroup/cpu,cpuacct/cpuacct.usage"; do
+		[ -r "$usage" ] && read -r count <"$usage" && echo "$count ns" >"$slurmk8s_handover/cpu" && break
+	done
+fi
 echo "$status" >"$slurmk8s_handover/exit"
 exit "$status"

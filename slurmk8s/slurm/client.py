@@ -119,6 +119,12 @@ class Slurm(Protocol):
     def drain(self, node: str, reason: str) -> None:
         """Take a node out of service with a readable reason."""
 
+    def keeps_accounts(self) -> bool:
+        """Whether there is a slurmdbd."""
+
+    def keep_usage(self, job: str, comment: str) -> bool:
+        """Put this comment into slurmdbd's record of an ended job; False while it does not know of the job's end."""
+
     def live_jobs(self) -> set[int]:
         """Ids of all jobs that are not finished (pending, running, completing)."""
 

@@ -126,6 +126,27 @@ class SlurmCommands:
         said = " ".join(reason.split())
         self._act(["scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={said}"])
 
+    def keeps_accounts(self) -> bool:
+        """Whether there is a slurmdbd."""
+        shown = self.programs.ask("scontrol", "show", "config")
+        return (
+            re.search(r"^AccountingStorageType\s*=\s*accounting_storage/slurmdbd\s*$", shown, re.MULTILINE) is not None
+        )
+
+    def keep_usage(self, job: str, comment: str) -> bool:
+        """Put this comment into slurmdbd's record of an ended job; False while it does not know of the job's end.
+
+        Not before: slurmctld sends the job's admin comment along with its end, and would replace ours. Its own copy
+        stays as it is.
+        """
+        ends = self.programs.ask("sacct", "--allocations", "--noheader", "--parsable2", "--jobs", job, "--format=End")
+        if not ends.split() or ends.split()[-1] in records.UNSET:
+            return False
+        self._act(
+            ["sacctmgr", "--immediate", "update", "job", "where", f"jobid={job}", "set", f"AdminComment={comment}"]
+        )
+        return True
+
     def live_jobs(self) -> set[int]:
         """Ids of all jobs that are not finished (pending, running, completing)."""
         output = self.programs.ask("squeue", "--all", "--noheader", "--format=%A")

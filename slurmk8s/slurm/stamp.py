@@ -8,6 +8,7 @@ The comment belongs to the person; we only append words to it. It may change aft
 for safety is read from it.
 """
 
+import hashlib
 import re
 from urllib.parse import quote, unquote
 
@@ -23,6 +24,11 @@ REQUEUED = "requeued:"
 """Starts the reason of a requeue in the comment, where squeue can show it; it runs to the end."""
 COMMENT_LIMIT = 1024
 """Bytes that slurmctld takes as a comment."""
+
+CLOCK_SKEW = 60.0
+"""Seconds by which the clocks of two machines may differ."""
+EARLIEST = 1.6e9
+"""2020: nothing of ours is older."""
 
 KEY_WORD = re.compile(rf"(?:^|\s){KEY}([0-9a-f]{{32}})(?=\s|$)")
 STAMP = re.compile(r"slurmk8s/1:([A-Za-z0-9_.~/:@%-]*)(?:!([0-9]{1,6}))?")
@@ -76,6 +82,24 @@ def key_of(comment: str) -> str | None:
     """The key in a comment. A person may write one too, so the last counts, which is where ours stands."""
     found = KEY_WORD.findall(comment)
     return found[-1] if found else None
+
+
+def new_key(secret: str, claimed: float) -> str:
+    """The key of a drop: 12 digits of when it was taken, in ms, and 20 that nobody can foresee."""
+    return f"{int(claimed * 1000):012x}{hashlib.sha256(secret.encode()).hexdigest()[:20]}"
+
+
+def dropped_at(comment: str, submitted: float | None) -> float | None:
+    """When the watcher took the file of this job, by its key; None for a job by plain sbatch.
+
+    Whoever invents a key for a job of their own deceives nobody else: no earlier than Slurm's first jobs, no later
+    than the job was submitted.
+    """
+    key = key_of(comment)
+    if key is None or submitted is None:
+        return None
+    moment = int(key[:12], 16) / 1000
+    return moment if EARLIEST <= moment <= submitted + CLOCK_SKEW else None
 
 
 def without_key(comment: str) -> str:

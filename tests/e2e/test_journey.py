@@ -43,7 +43,8 @@ def check_guide(cluster: Any, job_id: int) -> dict[str, Any]:
     assert fields["ExitCode"] == "0:0"
     lines = cluster.stdout(job_id).splitlines()
     assert [line.split(" at ")[0] for line in lines] == ["Test started", "Test completed"]
-    assert {path.name for path in folder.iterdir() if not path.name.startswith(".")} == {
+    # A job as short as this may be over before its use was measured twice, and one point is no picture.
+    assert {path.name for path in folder.iterdir() if not path.name.startswith(".")} - {"usage.svg"} == {
         "stdout.log",
         "stderr.log",
         "job_summary.txt",

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from slurmk8s.agent.debts import Debts
+from slurmk8s.agent.meter import Meter
 from slurmk8s.agent.record import Record, Store
 from slurmk8s.agent.work import Work
 from slurmk8s.config import Config
@@ -66,6 +67,10 @@ class Slurm:
         assert not waited
         self.requeued.append(reason)
 
+    def keeps_accounts(self) -> bool:
+        """There is no slurmdbd."""
+        return False
+
     def drain(self, _node: str, reason: str) -> None:
         """Remember."""
         self.drained.append(reason)
@@ -84,7 +89,8 @@ class Site:
 
     def work(self) -> Work:
         """What the Prolog's hint begins; within a running loop."""
-        return Work(7, "node1", self.config, self.slurm, self.backend, self.store)  # type: ignore[arg-type]
+        meter = Meter("node1", self.config, self.backend, self.store)
+        return Work(7, "node1", self.config, self.slurm, self.backend, self.store, meter)  # type: ignore[arg-type]
 
     @property
     def meeting(self) -> Rendezvous:

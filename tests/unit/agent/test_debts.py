@@ -9,11 +9,14 @@ import pytest
 
 from slurmk8s.after.runner import Runner
 from slurmk8s.after.spool import Spool
+from slurmk8s.agent import jobstats, samples
 from slurmk8s.agent.debts import Debts
 from slurmk8s.agent.record import Record, Store
+from slurmk8s.agent.samples import Sample
 from slurmk8s.config import Config, parse
 from slurmk8s.errors import PersonFault, SlurmUnreachable
 from slurmk8s.results.summary import Summary, Times
+from slurmk8s.results.usage import Course
 from slurmk8s.slurm.client import Job
 
 SUMMARY = Summary(
@@ -28,6 +31,17 @@ class Slurm:
     def __init__(self, *answers: Job | Exception | None) -> None:
         self.answers = list(answers)
         self.asked = 0
+        self.database = False
+        self.kept: list[tuple[str, str]] = []
+
+    def keeps_accounts(self) -> bool:
+        """Whether there is a slurmdbd."""
+        return self.database
+
+    def keep_usage(self, job: str, comment: str) -> bool:
+        """Remember it."""
+        self.kept.append((job, comment))
+        return True
 
     def job(self, _job_id: int) -> Job | None:
         """The next answer."""
@@ -43,15 +57,17 @@ class Bundles:
 
     def __init__(self) -> None:
         self.written: list[dict[str, object]] = []
+        self.drawn: list[Course | None] = []
         self.hashed: list[int] = []
         self.refuses: Exception | None = None
         self.fault: Exception | None = None
 
-    async def finish(self, _record: Record, summary: dict[str, object]) -> None:
+    async def finish(self, _record: Record, summary: dict[str, object], course: Course | None) -> None:
         """Remember the summary."""
         if self.fault:
             raise self.fault
         self.written.append(summary)
+        self.drawn.append(course)
 
     async def checksums(self, record: Record, _tell: object) -> Summary:
         """Remember whose; claim more than was measured."""
@@ -197,3 +213,57 @@ def test_a_spool_that_cannot_be_written_does_not_hurt_the_bundle(
     spool = Spool(tmp_path / "after")
     pay(mailing(settings), store, Slurm(job()), bundles, lambda: not list(store.owed()), spool)
     assert bundles.hashed == [7]
+
+
+def measured(store: Store, record: Record) -> None:
+    """As the meter leaves it after twenty minutes."""
+    path = store.samples(record)
+    samples.begin(path, [])
+    for number in range(241):
+        samples.add(path, [], Sample(1700000010.0 + number * 5, number * 10.0, 1 << 30))
+
+
+def test_what_was_measured_reaches_the_summary_and_is_then_forgotten(
+    settings: Config, store: Store, record: Callable[..., Record], job: Callable[..., Job]
+) -> None:
+    owed = record(exit_code=0, reported=True, body_started=1700000010.0, ended=1700001210.0, memory_mb=65536)
+    measured(store, owed)
+    store.owe(owed)
+    bundles, slurm = Bundles(), Slurm(job(state="COMPLETED"))
+    pay(settings, store, slurm, bundles, lambda: not list(store.owed()))
+    usage = bundles.written[0]["usage"]
+    assert isinstance(usage, dict)
+    assert (usage["cpu_seconds"], usage["cpu_cores"], usage["memory_peak_bytes"]) == (2400.0, 2.0, 1 << 30)
+    assert usage["notes"] == ["Used 1 of 64 GB of memory; ask for 2G next time with #SBATCH --mem=2G."]
+    assert bundles.drawn[0] is not None
+    assert bundles.drawn[0].seconds[-1] == 1200.0
+    assert not store.samples(owed).exists()
+    assert slurm.kept == []
+
+
+def test_slurmdbd_hears_what_a_job_has_used(
+    settings: Config, store: Store, record: Callable[..., Record], job: Callable[..., Job]
+) -> None:
+    owed = record(exit_code=0, reported=True, body_started=1700000010.0, ended=1700001204.5, array=(5, 3))
+    measured(store, owed)
+    store.owe(owed)
+    slurm = Slurm(job(state="COMPLETED", admin_comment="slurmk8s/1:%23K8S_IMAGE%3Dx"))
+    slurm.database = True
+    pay(settings, store, slurm, Bundles(), lambda: bool(slurm.kept))
+    name, comment = slurm.kept[0]
+    assert name == "5_3"
+    assert jobstats.stamp_in(comment) == "slurmk8s/1:%23K8S_IMAGE%3Dx"
+    assert (jobstats.decode(comment) or {})["nodes"]["node1"]["total_time"] == 2400.0
+
+
+def test_a_job_that_starts_again_is_not_told_to_slurmdbd(
+    settings: Config, store: Store, record: Callable[..., Record], job: Callable[..., Job]
+) -> None:
+    owed = record(body_started=1700000010.0, ended=1700001210.0)
+    measured(store, owed)
+    store.owe(owed)
+    slurm, bundles = Slurm(job(state="PENDING", restarts=1)), Bundles()
+    slurm.database = True
+    pay(settings, store, slurm, bundles, lambda: not list(store.owed()))
+    assert bundles.written[0]["state"] == "requeued"
+    assert slurm.kept == []

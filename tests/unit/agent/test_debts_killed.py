@@ -34,6 +34,8 @@ store = Store(Path(config["agent"]["state_folder"]))
 class Slurm:
     def job(self, _job_id):
         return Job(**job)
+    def keeps_accounts(self):
+        return False
 def at(reached):
     if reached == step:
         os.kill(os.getpid(), signal.SIGKILL)

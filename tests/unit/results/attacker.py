@@ -27,6 +27,7 @@ FILES = (
     "stderr.log",
     "summary.json",
     "job_summary.txt",
+    "usage.svg",
     "checksums.txt",
     ".checksums.partial",
     ".checksums.progress",
@@ -99,7 +100,7 @@ def picture(folder: Path) -> dict[str, Any]:
 def make_victim() -> None:
     (VICTIM / "folder" / "outputs" / "d").mkdir(parents=True)
     (VICTIM / "file").write_text("precious\n")
-    for name in FILES[1:9]:
+    for name in FILES[1:-1]:
         (VICTIM / "folder" / name).write_text("precious\n")
     (VICTIM / "folder" / "outputs" / "d" / "b").write_text("precious\n")
     for path in VICTIM.rglob("*"):

@@ -143,18 +143,28 @@ def summary(**changes: object) -> dict:
             "pulled": 1700000045.5,
             "body_started": 1700000046.0,
             "ended": 1700000589.0,
+            "dropped": None,
         },
-        "durations": {"queued": None, "pulling": None, "running": None},
+        "durations": {"accepting": None, "queued": None, "pulling": None, "running": None},
+        "gpu_hours": None,
         "state": "completed",
         "exit_code": 0,
         "signal": None,
         "cause": "The job completed.",
         "fault": "none",
+        "script_sha256": None,
+        "usage": None,
         "outputs": None,
         "checksums": "pending",
         "complete": False,
         **changes,
     }
+
+
+@pytest.fixture
+def course() -> dict:
+    """What was used over time, as the agent sends it."""
+    return {"seconds": [0, 5, 10], "cpu_cores": [1, 1, 2], "memory_bytes": [1e9, 2e9, 3e9], "gpus": []}
 
 
 @pytest.fixture

@@ -31,11 +31,11 @@ def root() -> Iterator[Path]:
 
 @pytest.mark.parametrize("operation", ["prepare", "note", "finish", "checksums", "prune"])
 def test_nothing_outside_the_bundle_is_written_whatever_is_swapped_when(
-    person: Any, make_summary: Any, operation: str
+    person: Any, make_summary: Any, course: Any, operation: str
 ) -> None:
     """Links to files and folders, hard links, fresh folders; at every name of the bundle and the bundle itself."""
-    finish = {"op": "finish", "attempt": 0, "summary": make_summary()}
-    ended = {"op": "finish", "attempt": 0, "summary": make_summary(state="requeued")}
+    finish = {"op": "finish", "attempt": 0, "summary": make_summary(), "course": course}
+    ended = {"op": "finish", "attempt": 0, "summary": make_summary(state="requeued"), "course": course}
     again = {"op": "prepare", "attempt": 1, "handover": True}
     setup = {
         "prepare": ([*BEGUN, ended, {"op": "checksums", "attempt": 0}], again),
@@ -52,4 +52,4 @@ def test_nothing_outside_the_bundle_is_written_whatever_is_swapped_when(
     assert "wrong" not in told, told["wrong"]
     operations, tried = told[operation]
     assert operations >= 5
-    assert tried == operations * 51
+    assert tried == operations * 54

@@ -14,7 +14,7 @@ def test_a_finished_attempt_has_both_summaries_with_outputs_measured(person: Any
     assert reply == {"ok": True, "summary": stored}
     assert stored["outputs"] == {"files": 2, "bytes": 7, "skipped_count": 1, "skipped": ["outputs/link"]}
     assert (stored["checksums"], stored["complete"]) == ("pending", False)
-    assert stored["durations"] == {"queued": 4.0, "pulling": 41.0, "running": 543.0}
+    assert stored["durations"] == {"accepting": None, "queued": 4.0, "pulling": 41.0, "running": 543.0}
     text = (person.folder / "job_summary.txt").read_text()
     assert text.startswith("The job completed.\n")
     assert "2 files, 7 bytes" in text
@@ -69,7 +69,9 @@ def test_the_late_end_of_an_earlier_attempt_goes_to_its_own_folder(person: Any, 
     assert b"outputs" not in (person.folder / "attempt-0/checksums.txt").read_bytes()
 
 
-def test_what_a_late_worker_wrote_into_the_next_attempts_folder_is_put_right(person: Any, make_summary: Any) -> None:
+def test_what_a_late_worker_wrote_into_the_next_attempts_folder_is_put_right(
+    person: Any, make_summary: Any, course: Any
+) -> None:
     """The next attempt took the folder over between two steps of the late one's finish."""
     race = """
 import json, sys
@@ -84,10 +86,12 @@ print(json.dumps(answer(parse(json.dumps(finish).encode()), at)))
 """
     where = {"root": str(person.root), "job_id": 12}
     person.ask(op="prepare", attempt=0)
-    finish = {"op": "finish", **where, "attempt": 0, "summary": make_summary(state="requeued")}
+    finish = {"op": "finish", **where, "attempt": 0, "summary": make_summary(state="requeued"), "course": course}
     done = person.python(race, json.dumps([finish, {"op": "prepare", **where, "attempt": 1}]).encode())
     assert json.loads(done.stdout)["ok"], done.stderr
     assert not (person.folder / "summary.json").exists()
+    assert not (person.folder / "usage.svg").exists()
+    assert (person.folder / "attempt-0/usage.svg").exists()
     assert json.loads((person.folder / "attempt-0/summary.json").read_bytes())["attempt"] == 0
 
 
@@ -116,3 +120,20 @@ def test_a_failed_job_whose_last_words_are_of_a_full_nas_has_that_in_its_cause(
     assert person.ask(op="finish", attempt=0, summary=failed)["summary"]["cause"] == cause
     done = make_summary(job_id=13, cause="Completed.")
     assert person.ask(op="finish", job_id=13, attempt=0, summary=done)["summary"]["cause"] == "Completed."
+
+
+def test_the_picture_of_what_was_used_is_the_persons_own(person: Any, make_summary: Any, course: Any) -> None:
+    person.ask(op="prepare", attempt=0)
+    person.sh("ln -s /etc/passwd usage.svg")
+    assert person.ask(op="finish", attempt=0, summary=make_summary(), course=course)["ok"]
+    picture = person.folder / "usage.svg"
+    assert not picture.is_symlink()  # what stood there was replaced, not written through
+    assert (picture.stat().st_uid, picture.stat().st_mode & 0o777) == (person.uid, 0o600)
+    assert picture.read_text().startswith("<svg ")
+    assert person.ask(op="checksums", attempt=0)["complete"]
+    assert "usage.svg" not in (person.folder / "checksums.txt").read_text()
+
+
+def test_without_measurements_there_is_no_picture(person: Any, make_summary: Any) -> None:
+    person.ask(op="finish", attempt=0, summary=make_summary())
+    assert not (person.folder / "usage.svg").exists()

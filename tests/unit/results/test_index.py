@@ -80,10 +80,11 @@ def test_asked_twice_it_is_told_once(indexed: Path, person: Any, make_summary: A
 
 
 def test_a_worker_killed_at_any_step_and_asked_again_leaves_the_same_index(
-    indexed: Path, person: Any, make_summary: Any
+    indexed: Path, person: Any, make_summary: Any, course: Any
 ) -> None:
     for number, step in enumerate(steps.FINISH, 1):
-        request = {"op": "finish", "job_id": number, "attempt": 0, "summary": make_summary(job_id=number)}
+        told = {"summary": make_summary(job_id=number), "course": course}
+        request = {"op": "finish", "job_id": number, "attempt": 0, **told}
         assert person.ask_and_die(step, **request) is None, step
         assert person.ask(**request)["ok"]
         found = list(Index(str(indexed), person.uid).entries())

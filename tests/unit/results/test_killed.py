@@ -11,19 +11,18 @@ FIRST = {"op": "prepare", "attempt": 0, "submitted": 1.0}
 HASH = {"op": "checksums", "attempt": 0}
 
 
-def scenarios(make_summary: Any) -> dict[str, tuple[list[Any], dict[str, Any]]]:
+def scenarios(make_summary: Any, course: Any) -> dict[str, tuple[list[Any], dict[str, Any]]]:
     """What comes before, and the request that is cut short."""
-    finish = {"op": "finish", "attempt": 0, "summary": make_summary()}
-    requeued = {"op": "finish", "attempt": 0, "summary": make_summary(state="requeued")}
+    finish = {"op": "finish", "attempt": 0, "summary": make_summary(), "course": course}
+    requeued = {"op": "finish", "attempt": 0, "summary": make_summary(state="requeued"), "course": course}
     again = {"op": "prepare", "attempt": 1, "submitted": 2.0, "handover": True}
-    late = {"op": "finish", "attempt": 0, "summary": make_summary(state="requeued")}
     return {
         "first prepare": ([], FIRST),
         "prepare after a requeue": ([FIRST, SHELL, requeued, HASH], again),
         "prepare of another job with the same number": ([FIRST, SHELL, finish, HASH], {**FIRST, "submitted": 9.0}),
         "finish": ([{**FIRST, "handover": True}, SHELL], finish),
         "finish without any prepare": ([], finish),
-        "finish after the next attempt began": ([FIRST, SHELL, again], late),
+        "finish after the next attempt began": ([FIRST, SHELL, again], requeued),
         "checksums": ([FIRST, SHELL, finish], HASH),
         "checksums of an earlier attempt": ([FIRST, SHELL, requeued, again], HASH),
     }
@@ -39,11 +38,11 @@ def run(person: Any, earlier: list[Any]) -> None:
             assert person.ask(**one)["ok"]
 
 
-@pytest.mark.parametrize("name", scenarios(lambda **_: {}))
+@pytest.mark.parametrize("name", scenarios(lambda **_: {}, {}))
 def test_killed_after_any_step_and_asked_again_the_bundle_is_the_same(
-    person: Any, make_summary: Any, snapshot: Any, name: str
+    person: Any, make_summary: Any, course: Any, snapshot: Any, name: str
 ) -> None:
-    earlier, request = scenarios(make_summary)[name]
+    earlier, request = scenarios(make_summary, course)[name]
     run(person, earlier)
     whole = person.ask_and_die(None, **request)
     assert whole is not None
@@ -57,11 +56,11 @@ def test_killed_after_any_step_and_asked_again_the_bundle_is_the_same(
 
 
 def test_every_step_of_the_list_is_reached_and_every_step_reached_is_in_the_list(
-    person: Any, make_summary: Any
+    person: Any, make_summary: Any, course: Any
 ) -> None:
     """So that a new effect on a bundle cannot be left out of the test above."""
     reached: dict[str, set[str]] = {"prepare": set(), "finish": set(), "checksums": set()}
-    for earlier, request in scenarios(make_summary).values():
+    for earlier, request in scenarios(make_summary, course).values():
         run(person, earlier)
         done = person.ask_and_die(None, **request)
         assert done is not None

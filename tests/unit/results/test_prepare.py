@@ -53,14 +53,15 @@ def test_asked_again_nothing_changes(person: Any) -> None:
     assert mode(person.folder) == 0o755  # the owner's own choice
 
 
-def test_the_next_attempt_finds_outputs_and_the_earlier_logs_move(person: Any, make_summary: Any) -> None:
+def test_the_next_attempt_finds_outputs_and_the_earlier_logs_move(person: Any, make_summary: Any, course: Any) -> None:
     prepare(person)
     person.sh("echo first > stdout.log; echo oops > stderr.log; echo 7 > outputs/checkpoint")
-    person.ask(op="finish", attempt=0, summary=make_summary(state="requeued", cause="Requeued by its owner."))
+    again = make_summary(state="requeued", cause="Requeued by its owner.")
+    person.ask(op="finish", attempt=0, summary=again, course=course)
     person.ask(op="checksums", attempt=0)
     assert prepare(person, attempt=1)["ok"]
     earlier = person.folder / "attempt-0"
-    names = ["checksums.txt", "job_summary.txt", "stderr.log", "stdout.log", "summary.json"]
+    names = ["checksums.txt", "job_summary.txt", "stderr.log", "stdout.log", "summary.json", "usage.svg"]
     assert sorted(path.name for path in earlier.iterdir()) == names
     assert (earlier / "stdout.log").read_text() == "first\n"
     assert (person.folder / "stdout.log").read_bytes() == b""

@@ -26,12 +26,27 @@ from slurmk8s.results.summary import (
     keep_first,
 )
 from slurmk8s.results.summary_text import duration, printable, size, text
+from slurmk8s.results.usage import CardUsage, Usage
 
 SCHEMA = json.loads((Path(summaries.__file__).parent / "summary.schema.json").read_text())
 
 words = st.text(max_size=20)
 moment = st.none() | st.floats(0, 2e9)
 whole = st.integers(0, 2**40)
+number = st.floats(0, 1e9)
+any_card = st.builds(CardUsage, words, words, st.none() | number, whole, whole, words)
+any_usage = st.builds(
+    Usage,
+    samples=whole,
+    cpu_seconds=number,
+    cpu_cores=number,
+    cpu_cores_high=number,
+    cpu_trend=words,
+    memory_peak_bytes=whole,
+    memory_trend=words,
+    gpus=st.lists(any_card, max_size=2).map(tuple),
+    notes=st.lists(words, max_size=3).map(tuple),
+)
 any_summary = st.builds(
     Summary,
     cluster=words,
@@ -52,12 +67,14 @@ any_summary = st.builds(
     gpus=st.lists(words, max_size=3).map(tuple),
     cpus=whole,
     memory_mb=whole,
-    times=st.builds(Times, moment, moment, moment, moment, moment, moment),
+    times=st.builds(Times, moment, moment, moment, moment, moment, moment, moment),
     state=st.sampled_from(STATES),
     exit_code=st.none() | st.integers(0, 255),
     signal=st.none() | words,
     cause=words,
     fault=st.sampled_from(FAULTS),
+    script_sha256=st.none() | words,
+    usage=st.none() | any_usage,
     outputs=st.none() | st.builds(Outputs, whole, whole, whole, st.lists(words, max_size=3).map(tuple)),
     checksums=st.sampled_from(["pending", "complete"]) | words.map(lambda why: "failed: " + why),
     complete=st.booleans(),
@@ -99,6 +116,8 @@ def test_what_comes_later_never_changes_a_cause(first: Summary, later: Summary) 
         {"surprise": 1},
         {"uid": -1},
         {"array": {"job_id": 1}},
+        {"usage": {"samples": 1}},
+        {"script_sha256": 5},
     ],
 )
 def test_anything_else_is_not_a_summary(make_summary: Any, change: dict[str, Any]) -> None:
@@ -146,7 +165,29 @@ def test_the_text_for_people(make_summary: Any, seoul: None) -> None:
         outputs={"files": 3, "bytes": 1932735283, "skipped_count": 1, "skipped": ["outputs/latest"]},
         checksums="complete",
         complete=True,
+        script_sha256="cd" * 32,
+        usage={
+            "samples": 120,
+            "cpu_seconds": 1086.0,
+            "cpu_cores": 2.0,
+            "cpu_cores_high": 2.4,
+            "cpu_trend": "▄▄▅",
+            "memory_peak_bytes": 1932735283,
+            "memory_trend": "▁▂▂",
+            "gpus": [
+                {
+                    "name": "0",
+                    "model": "NVIDIA H100",
+                    "utilisation": 71.6,
+                    "memory_peak_bytes": 40 << 30,
+                    "memory_bytes": 80 << 30,
+                    "trend": "▆▇ ▆",
+                }
+            ],
+            "notes": ["Used 1.8 of 8 GB of memory; ask for 4G next time with #SBATCH --mem=4G."],
+        },
     )
+    document["times"]["dropped"] = 1699999998.5
     digest = "sha256:" + "ab" * 32
     assert (
         text(from_json(document), "/mnt/nas/results/12")
@@ -157,13 +198,19 @@ Job         12 학습 (task 10_2), attempt 1
 Person      alice (uid 54321), account vision
 State       failed
 Command     the job file's own body
+Script      sha256 {digest.removeprefix("sha256:").replace("ab", "cd")}
 Image       nas-hub.local:5407/pytorch:2.0
 Digest      {digest}
 Workdir     /workspace
 Node        node1, partition gpu
 Resources   4 CPUs, 8.0 GiB memory
 GPUs        0
-Submitted   2023-11-15 07:13:20 KST
+CPU used    2.00 of 4 on average (50 %)                       ▄▄▅
+Memory used peak 1.8 GiB of 8.0 GiB (22 %)                    ▁▂▂
+GPU 0 used  72 % busy on average, peak 40.0 GiB of 80.0 GiB   ▆▇ ▆
+GPU-hours   0.16
+Dropped     2023-11-15 07:13:18 KST
+Accepted    2023-11-15 07:13:20 KST
 Started     2023-11-15 07:13:24 KST  (queued for 4.0 s)
 Image there 2023-11-15 07:14:05 KST  (pulled in 41 s)
 Body began  2023-11-15 07:14:06 KST
@@ -172,9 +219,13 @@ Exit code   137 (SIGKILL)
 Outputs     3 files, 1.8 GiB; 1 that are no regular files were skipped (outputs/latest)
 Checksums   complete; check with `slurmk8s verify 12` or `sha256sum -c checksums.txt`
 
+For the next time:
+  - Used 1.8 of 8 GB of memory; ask for 4G next time with #SBATCH --mem=4G.
+
 Everything is in /mnt/nas/results/12:
   stdout.log, stderr.log  what the job printed
   summary.json            this summary for programs
+  usage.svg               what the job used over time, as a picture
   outputs/                what the job wrote in /workspace
 """
     )

@@ -83,3 +83,22 @@ def test_a_stamp_counts_how_often_the_job_only_waited() -> None:
 @pytest.mark.parametrize("other", ["", "somebody's own words", "slurmk8s/2:x!4", "slurmk8s/1:x!", "slurmk8s/1:x!-1"])
 def test_what_is_no_stamp_has_waited_never(other: str) -> None:
     assert stamp.waits(other) == 0
+
+
+def test_a_key_tells_when_its_drop_was_taken() -> None:
+    key = stamp.new_key("a secret", 1700000000.25)
+    assert stamp.key_of(stamp.with_key("mine", key)) == key
+    comment = stamp.with_key("mine", key)
+    assert stamp.dropped_at(comment, 1700000001.0) == 1700000000.25
+    assert stamp.dropped_at("mine", 1700000001.0) is None
+    assert stamp.new_key("another secret", 1700000000.25) != key
+
+
+@pytest.mark.parametrize("key", [KEY, "f" * 32, "0" * 32])
+def test_a_key_of_somebodys_own_tells_no_time(key: str) -> None:
+    assert stamp.dropped_at(f"slurmk8s-key={key}", 1700000001.0) is None
+
+
+def test_no_drop_is_taken_after_its_job_was_submitted() -> None:
+    key = stamp.new_key("a secret", 1700000100.0)
+    assert stamp.dropped_at(f"slurmk8s-key={key}", 1700000001.0) is None
