@@ -169,3 +169,20 @@ def test_a_signal_goes_only_into_a_pipe(tmp_path: Path) -> None:
     meeting.signals.write_text("mine")
     assert meeting.send_signal("all", "TERM") is False
     assert meeting.signals.read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("2500000 us\n", 2.5), ("2500000000 ns\n", 2.5), ("0 ns\n", 0.0), ("1 h\n", None), ("", None), ("-1 us\n", None)],
+)
+def test_cpu_time_is_told_in_the_kernels_own_unit(meeting: Rendezvous, text: str, expected: float | None) -> None:
+    assert meeting.read_cpu_seconds() is None
+    meeting.cpu.write_text(text)
+    assert meeting.read_cpu_seconds() == expected
+
+
+@pytest.mark.parametrize(("text", "is_one"), [("ab" * 32 + "\n", True), ("AB" * 32 + "\n", False), ("ab\n", False)])
+def test_a_digest_is_64_digits(meeting: Rendezvous, text: str, is_one: bool) -> None:
+    assert meeting.read_sha256() is None
+    meeting.sha256.write_text(text)
+    assert meeting.read_sha256() == (text.strip() if is_one else None)
