@@ -18,7 +18,7 @@ def usage(history: History, record: Record, state: str) -> Usage | None:
     if not samples:
         return None
     running = _running(record)
-    seconds = max(record.cpu_seconds or 0.0, samples[-1].cpu_seconds)
+    seconds = _computed(samples[-1], record)
     span = running or samples[-1].time - samples[0].time
     cores = seconds / span if span > 0 else 0.0
     drawn = course(history, record)
@@ -59,6 +59,16 @@ def course(history: History, record: Record) -> Course | None:
             for place, card in enumerate(history.cards)
         ),
     )
+
+
+def _computed(last: Sample, record: Record) -> float:
+    """CPU seconds up to the very end, by the launcher; no more than was possible since our own last look.
+
+    The launcher's word lies in a folder of the person's, and these figures are compared between people.
+    """
+    late = max(0.0, (record.ended or last.time) - last.time)
+    possible = last.cpu_seconds + (late + 1) * max(record.cpus, 1)
+    return min(max(record.cpu_seconds or 0.0, last.cpu_seconds), possible)
 
 
 def _running(record: Record) -> float | None:
