@@ -58,8 +58,8 @@ class Accounts:
                 path.unlink()
 
     async def _is_kept(self) -> bool:
-        """Whether there is a slurmdbd: asked once, since a change of it restarts every daemon anyway."""
+        """Whether slurmdbd can be told: asked once, since a change of it restarts every daemon anyway."""
         if self._has_database is None:
             with contextlib.suppress(ClusterFault):
-                self._has_database = await ask(self._slurm.keeps_accounts)
+                self._has_database = await ask(self._slurm.takes_usage)
         return bool(self._has_database)

@@ -119,8 +119,8 @@ class Slurm(Protocol):
     def drain(self, node: str, reason: str) -> None:
         """Take a node out of service with a readable reason."""
 
-    def keeps_accounts(self) -> bool:
-        """Whether there is a slurmdbd."""
+    def takes_usage(self) -> bool:
+        """Whether there is a slurmdbd that can be told what jobs have used."""
 
     def keep_usage(self, job: str, comment: str) -> bool:
         """Put this comment into slurmdbd's record of an ended job; False while it does not know of the job's end."""

@@ -126,12 +126,15 @@ class SlurmCommands:
         said = " ".join(reason.split())
         self._act(["scontrol", "update", f"NodeName={node}", "State=DRAIN", f"Reason={said}"])
 
-    def keeps_accounts(self) -> bool:
-        """Whether there is a slurmdbd."""
+    def takes_usage(self) -> bool:
+        """Whether there is a slurmdbd that can be told what jobs have used.
+
+        Before 23.02 sacctmgr wrote every comment in small letters, and base64 does not survive that.
+        """
         shown = self.programs.ask("scontrol", "show", "config")
-        return (
-            re.search(r"^AccountingStorageType\s*=\s*accounting_storage/slurmdbd\s*$", shown, re.MULTILINE) is not None
-        )
+        has = re.search(r"^AccountingStorageType\s*=\s*accounting_storage/slurmdbd\s*$", shown, re.MULTILINE)
+        version = re.search(r"^SLURM_VERSION\s*=\s*(\d+)\.(\d+)", shown, re.MULTILINE)
+        return bool(has and version and (int(version[1]), int(version[2])) >= (23, 2))
 
     def keep_usage(self, job: str, comment: str) -> bool:
         """Put this comment into slurmdbd's record of an ended job; False while it does not know of the job's end.

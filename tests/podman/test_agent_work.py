@@ -67,7 +67,7 @@ class Slurm:
         assert not waited
         self.requeued.append(reason)
 
-    def keeps_accounts(self) -> bool:
+    def takes_usage(self) -> bool:
         """There is no slurmdbd."""
         return False
 

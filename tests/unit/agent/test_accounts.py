@@ -24,7 +24,7 @@ class Slurm:
         self.database = database
         self.told: list[str] = []
 
-    def keeps_accounts(self) -> bool:
+    def takes_usage(self) -> bool:
         """Whether there is a slurmdbd."""
         return self.database
 

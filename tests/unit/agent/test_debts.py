@@ -34,7 +34,7 @@ class Slurm:
         self.database = False
         self.kept: list[tuple[str, str]] = []
 
-    def keeps_accounts(self) -> bool:
+    def takes_usage(self) -> bool:
         """Whether there is a slurmdbd."""
         return self.database
 

@@ -34,7 +34,7 @@ store = Store(Path(config["agent"]["state_folder"]))
 class Slurm:
     def job(self, _job_id):
         return Job(**job)
-    def keeps_accounts(self):
+    def takes_usage(self):
         return False
 def at(reached):
     if reached == step:
