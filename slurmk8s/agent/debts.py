@@ -31,7 +31,14 @@ SECONDS_TO_COMPLETE = 30.0
 SECONDS_TO_TELL = 30.0
 LONGEST_PAUSE = 300.0
 # The points between which the agent can die, in their order; the tests kill it after each.
-STEPS = ("summary written", "summary settled", "checksums written", "handed over", "debt paid")
+STEPS = (
+    "summary written",
+    "use noted for slurmdbd",
+    "summary settled",
+    "checksums written",
+    "handed over",
+    "debt paid",
+)
 
 
 class _Telling:
@@ -143,10 +150,11 @@ class Debts:
             self._after.expect(_owner(record), summary.to_json())
         await self._bundles.finish(record, summary.to_json(), figures.course(history, record))
         self._at("summary written")
+        await self._accounts.owe(summary, job.admin_comment if job else "")
+        self._at("use noted for slurmdbd")
         self._store.update_owed(replace(record, summarised=True))
         self._at("summary settled")
         logger.info(f"job {record.job_id}: summary written")
-        await self._accounts.owe(summary, job.admin_comment if job else "")
 
     async def _checksum(self, record: Record) -> None:
         summary = await self._bundles.checksums(record, _Telling(record.job_id))

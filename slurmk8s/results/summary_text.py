@@ -35,6 +35,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         ("Resources", f"{_count(summary.cpus, 'CPU')}, {size(summary.memory_mb * 2**20)} memory"),
         ("GPUs", printable(", ".join(summary.gpus)) or "none"),
         *_used(summary),
+        ("GPU-hours", f"{summary.gpu_hours:.2f}" if summary.gpu_hours else ""),
         ("Dropped", when(times.dropped)),
         ("Accepted", when(times.submitted) + _took(durations.accepting, "checked in")),
         ("Started", when(times.started) + _took(durations.queued, "queued for")),
@@ -62,9 +63,7 @@ def _used(summary: Summary) -> list[tuple[str, str]]:
         busy = "" if card.utilisation is None else f"{card.utilisation:.0f} % busy on average, "
         memory = f"peak {size(card.memory_peak_bytes)} of {size(card.memory_bytes)}"
         rows.append((f"GPU {printable(card.name)} used", busy + memory, card.trend))
-    hours = summary.gpu_hours
-    told = [(label, f"{figures:<50}{printable(course)}") for label, figures, course in rows]
-    return [*told, ("GPU-hours", f"{hours:.2f}" if hours and summary.gpus else "")]
+    return [(label, f"{figures:<50}{printable(course)}") for label, figures, course in rows]
 
 
 def _job(summary: Summary) -> str:
@@ -127,7 +126,7 @@ def _checksums(summary: Summary) -> str:
 
 def _contents(summary: Summary) -> list[str]:
     rows = [(f"{paths.STDOUT}, {paths.STDERR}", "what the job printed"), (paths.SUMMARY, "this summary for programs")]
-    if summary.usage is not None:
+    if summary.usage is not None and summary.usage.cpu_trend:  # one look makes no picture
         rows.append((paths.USAGE, "what the job used over time, as a picture"))
     if summary.outputs is not None:
         rows.append((f"{paths.OUTPUTS}/", "what the job wrote in /workspace"))
