@@ -63,6 +63,8 @@ class Meter:
         pids = await self._pids(record)
         group = await asyncio.to_thread(self._group, pids)
         if group is None:
+            if pids:  # else it has ended already
+                logger.warning(f"job {record.job_id}: its use is not measured: no control group below {self._cgroups}")
             return
         indices = await self._indices(record, pids)
         known = await asyncio.to_thread(samples.begin, path, await self._cards(indices))

@@ -80,7 +80,7 @@ def our_config(decided: Decided) -> str:
         # A local disk has no copying client that pauses.
         "intake": {"settle_seconds": 0.5, "scan_seconds": 0.5, "idle_scan_seconds": 2.0},
         "images": {"registry": "nas-hub.local:5407", "allowed": ["nas-hub.local:5407/"]},
-        "agent": {"run_folder": layout.agent_run, "state_folder": layout.agent_state},
+        "agent": _agent(layout),
         "slurm": {"conf": str(layout.slurm_conf)},
         **(_for_kubernetes(decided) if decided.plan.on_kubernetes else _for_podman(layout)),
     }
@@ -88,6 +88,10 @@ def our_config(decided: Decided) -> str:
         table, _, name = key.rpartition(".")
         tables.setdefault(table, {})[name] = value
     return toml(tables)
+
+
+def _agent(layout: Layout) -> dict[str, object]:
+    return {"run_folder": layout.agent_run, "state_folder": layout.agent_state}
 
 
 def _for_podman(layout: Layout) -> dict[str, dict[str, object]]:
@@ -105,6 +109,7 @@ def _for_podman(layout: Layout) -> dict[str, dict[str, object]]:
 def _for_kubernetes(decided: Decided) -> dict[str, dict[str, object]]:
     layout = decided.plan.layout
     return {
+        "agent": {**_agent(layout), "cgroups": str(layout.host_cgroups)},
         # The kubelet mounts what the host sees, where the NAS is at its own place.
         "mounts.nas": {"source": str(layout.nas), "target": str(NAS_MOUNT)},
         "kubernetes": {

@@ -116,6 +116,11 @@ class Layout:
         return self.folder / "host" / "proc"
 
     @property
+    def host_cgroups(self) -> Path:
+        """The host's control groups as seen inside, where those of a kubelet's pods do not show."""
+        return self.folder / "host" / "cgroup"
+
+    @property
     def agent_kubeconfig(self) -> str:
         """`kubernetes.kubeconfig`."""
         return f"{self.etc}/agent-%n.kubeconfig"

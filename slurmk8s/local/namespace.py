@@ -76,12 +76,16 @@ def furnish(plan: Plan) -> int:
     """As PID 1 of the new namespaces: mount what is private; our process id as the host counts it."""
     layout = plan.layout
     outer = int(Path("/proc/self").readlink().name)  # this /proc is still the host's
+    before = hierarchies()
     if plan.on_kubernetes:
         keep_the_rest_inside(layout)
         layout.host_proc.parent.mkdir(mode=0o700, exist_ok=True)
-        layout.host_proc.mkdir(exist_ok=True)
-        _mount("--bind", "/proc", str(layout.host_proc))
-    before = hierarchies()
+        for way, outside, inside in (
+            ("--bind", "/proc", layout.host_proc),
+            ("--rbind", "/sys/fs/cgroup", layout.host_cgroups),
+        ):
+            inside.mkdir(exist_ok=True)
+            _mount(way, outside, str(inside))
     _mount("-t", "proc", "proc", "/proc")
     _remount_cgroups(before)
     if not plan.on_kubernetes:

@@ -54,10 +54,17 @@ def of_process(proc: Path, root: Path, pid: int) -> Group | None:
 
 
 def _inside(mount: Path, folder: str | None) -> Path | None:
-    """A group below the root one; with `..` in it, it is one that we do not see."""
-    if folder is None or folder.strip("/") == "" or ".." in folder.split("/"):
+    """A group below the root one.
+
+    The kernel tells it as seen from our own: to an agent in a control group namespace of its own, one outside begins
+    with `..`. The mount then is one that shows the whole machine; the name, a container's id, is the same there.
+    """
+    parts = [part for part in (folder or "").split("/") if part]
+    while parts and parts[0] == "..":
+        parts.pop(0)
+    if not parts or ".." in parts:
         return None
-    found = mount / folder.strip("/")
+    found = mount.joinpath(*parts)
     return found if found.is_dir() else None
 
 

@@ -55,13 +55,19 @@ def test_where_both_are_mounted_the_one_that_counts_is_read(tmp_path: Path) -> N
     assert figures(tmp_path / "proc", tmp_path / "sys") == USED
 
 
-@pytest.mark.parametrize("folder", ["/", "", "/../elsewhere", "/a/../../b"])
+@pytest.mark.parametrize("folder", ["/", "", "/..", "/../..", "/a/../../b"])
 def test_the_whole_machine_is_never_taken_for_a_container(tmp_path: Path, folder: str) -> None:
     process(tmp_path / "proc", 42, f"0::{folder}")
     version_2(tmp_path / "sys", "elsewhere")
     (tmp_path / "sys" / "cpu.stat").write_text("usage_usec 1\n")
     (tmp_path / "sys" / "memory.stat").write_text(MEMORY_2)
     assert cgroup.of_process(tmp_path / "proc", tmp_path / "sys", 42) is None
+
+
+def test_an_agent_in_a_namespace_of_its_own_finds_what_is_outside(tmp_path: Path) -> None:
+    process(tmp_path / "proc", 42, "0::/../../kubelet/container")
+    version_2(tmp_path / "sys", "kubelet/container")
+    assert figures(tmp_path / "proc", tmp_path / "sys") == USED
 
 
 def test_a_process_or_group_that_is_gone_tells_nothing(tmp_path: Path) -> None:
