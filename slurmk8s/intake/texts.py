@@ -173,7 +173,7 @@ Slurm이 응답하지 않으면 여기에 hello.sh.waiting.txt 가 생깁니다.
 
 _KEPT = {
     "en": "Receipts, and the files beside them, are removed after {days} days.\n",
-    "ko": "영수증과 그 옆의 파일은 {days}일 뒤에 삭제됩니다.\n",
+    "ko": "접수증과 그 옆의 파일은 {days}일 뒤에 삭제됩니다.\n",
 }
 
 _REASONS = {
@@ -186,7 +186,7 @@ _REASONS = {
     "no-such-job": {
         "en": "Slurm has no job {job} of yours.\nThe receipt in processed/ has the number of your job; a job that "
         "ended some minutes ago is no longer known.",
-        "ko": "Slurm에 본인의 작업 {job} 이(가) 없습니다.\n작업 번호는 processed/ 의 영수증에 있습니다. 끝난 지 "
+        "ko": "Slurm에 본인의 작업 {job} 이(가) 없습니다.\n작업 번호는 processed/ 의 접수증에 있습니다. 끝난 지 "
         "몇 분이 지난 작업은 더 이상 조회되지 않습니다.",
     },
     "job-has-ended": {
