@@ -24,8 +24,6 @@ from slurmk8s.results.walk import walk
 
 # What a bundle keeps when the rest is in its archive: lists and reports read it.
 KEPT = (paths.SUMMARY, paths.SUMMARY_TEXT, paths.MARKER)
-# Says that the archive is in place and right; from then on the original may be in pieces.
-ARCHIVED = "archived.txt"
 _CHUNK = 1 << 20
 
 
@@ -40,14 +38,14 @@ def archive(request: dict[str, Any]) -> dict[str, Any]:
             if not files.is_own_folder(root, str(request["job_id"])):
                 raise PersonFault(f"{request['results']}/{request['job_id']} is gone, or not a folder of yours.")
             with files.folder(str(request["job_id"]), root) as bundle:
-                if files.lstat(bundle, ARCHIVED) is None:
+                if files.lstat(bundle, paths.ARCHIVED) is None:
                     seen = make(root, str(request["job_id"]), folder, name, request)
                     if not request["remove"]:
                         return {"archive": f"{target}/{name}", "removed": False}
                     if fingerprint(root, str(request["job_id"])) != seen:
                         raise ClusterFault("The bundle changed while it was archived; its original stays for now.")
                     said = f"The files of this job are in {target}/{name}\n"
-                    files.write(bundle, ARCHIVED, [said.encode("utf-8", "backslashreplace")], 0o600)
+                    files.write(bundle, paths.ARCHIVED, [said.encode("utf-8", "backslashreplace")], 0o600)
                 elif not files.is_own_file(folder, name):
                     raise PersonFault(f"{target}/{name} is gone, so nothing more of the bundle is removed.")
                 remove(bundle)
@@ -174,10 +172,13 @@ def _mark(path: bytes, found: os.stat_result) -> bytes:
 
 def _entries(root: int, job: str) -> Iterator[tuple[bytes, os.stat_result, int, bytes]]:
     """Folders, files and links of the bundle, none of them followed; pipes, sockets and devices hold nothing."""
+    last = b""
     for folder in walk(root, os.fsencode(job)):
         if folder.error is not None:
             raise folder.error
-        yield folder.path, os.fstat(folder.descriptor), folder.descriptor, b"."
+        if folder.path != last:  # a very large folder comes in parts
+            yield folder.path, os.fstat(folder.descriptor), folder.descriptor, b"."
+            last = folder.path
         for name in sorted(folder.names + folder.skipped):
             if folder.path == os.fsencode(job) and _is_passing(os.fsdecode(name)):
                 continue
@@ -187,7 +188,7 @@ def _entries(root: int, job: str) -> Iterator[tuple[bytes, os.stat_result, int, 
 
 
 def _is_passing(name: str) -> bool:
-    return name in (paths.PARTIAL, ARCHIVED) or paths.TEMPORARY_NAME.fullmatch(name) is not None
+    return name in (paths.PARTIAL, paths.PROGRESS, paths.ARCHIVED) or paths.TEMPORARY_NAME.fullmatch(name) is not None
 
 
 def remove(bundle: int) -> None:
@@ -195,7 +196,7 @@ def remove(bundle: int) -> None:
     with os.scandir(bundle) as entries:
         inside = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     for name, is_folder in inside:
-        if name in (*KEPT, ARCHIVED):
+        if name in (*KEPT, paths.ARCHIVED):
             continue
         if is_folder:
             shutil.rmtree(name, dir_fd=bundle)

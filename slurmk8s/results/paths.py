@@ -21,6 +21,8 @@ MARKER = ".slurmk8s.json"
 PARTIAL = ".checksums.partial"
 # How far that is. One writer: checksums.py.
 PROGRESS = ".checksums.progress"
+# Says that the archive is in place and right; from then on the original may be in pieces. One writer: after/archive.py.
+ARCHIVED = "archived.txt"
 
 # What moves to attempt-N when the job starts again. outputs/ stays, so that the job finds its checkpoints.
 # The summary goes first: as long as it is in place, its attempt number says whose files these are.

@@ -80,7 +80,8 @@ def _candidate(name: str, folder: int) -> Candidate:
     if seen.summary is None:
         return Candidate(name, inode, seen.marker.name if seen.marker else "", None, 0, "its job has not ended")
     summary = seen.summary
-    size = summary.outputs.bytes if summary.outputs else 0
+    is_archived = files.lstat(folder, paths.ARCHIVED) is not None  # its outputs are elsewhere, and take no room here
+    size = summary.outputs.bytes if summary.outputs and not is_archived else 0
     size += sum(found.st_size for log in _LOGS if (found := files.lstat(folder, log)))
     held = ""
     if summary.starts_again:

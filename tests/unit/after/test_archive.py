@@ -11,15 +11,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from slurmk8s.after import archive as archiving
 from slurmk8s.after import child
 from slurmk8s.after.item import Owner
 from slurmk8s.errors import ClusterFault, PersonFault, SlurmK8sError
-from slurmk8s.results import sums
+from slurmk8s.results import files, sums
+from slurmk8s.results.walk import walk
 
 STRANGE = b"outputs/st\xc3\xa4ng\xff \\ \n name"
 
@@ -237,3 +240,15 @@ def test_it_does_not_outlive_its_agent(bundle: Path, nas: Path, owner: Owner, ev
         agent.wait()
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(path.read_text().split()[1]), signal.SIGKILL)
+
+
+def test_a_folder_so_large_that_it_is_read_in_parts_is_in_the_archive_once(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archiving, "walk", partial(walk, window=2))
+    request = {"zstd": "/usr/bin/zstd", "level": 1, "threads": 1}
+    with files.folder(str(bundle.parent)) as root, files.folder(str(tmp_path)) as folder:
+        archiving.make(root, "7", folder, "7.tar.zst", request)
+    listed = subprocess.run(["tar", "--zstd", "-tf", tmp_path / "7.tar.zst"], check=True, capture_output=True).stdout
+    names = listed.splitlines()
+    assert len(names) == len(set(names)) > 10

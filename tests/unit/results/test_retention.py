@@ -205,3 +205,9 @@ def test_a_site_without_a_rule_keeps_everything() -> None:
 
 def make_rule(**retention: float) -> Rule | None:
     return housekeeping.rule_of(Config.model_validate({"results": {"retention": retention}}).results.retention)
+
+
+def test_what_is_in_an_archive_takes_no_room(old: Any) -> None:
+    before = prune(old, dry_run=True)["bytes"]
+    old.run(["sh", "-c", f"cd {old.root}/12 && rm -r outputs && touch archived.txt"])
+    assert prune(old, dry_run=True)["bytes"] == before - len("12\n")
