@@ -14,7 +14,6 @@ from typing import Any
 import nas
 import pytest
 
-RUNTIMES = ("podman",)
 DEBIAN = "nas-hub.local:5407/debian:test"
 SERVICE = "slurmk8s-service"
 """Whose account owns slurm-jobs/ on the NAS."""
@@ -34,8 +33,8 @@ def service_account() -> pwd.struct_passwd:
 
 
 @pytest.fixture(scope="module")
-def share() -> Iterator[nas.Share]:
-    """As an admin sets it up on the NAS itself, where root is root."""
+def share(runtime: Any) -> Iterator[nas.Share]:
+    """As an admin sets it up on the NAS itself, where root is root; one for each runtime."""
     folder = Path(tempfile.mkdtemp(prefix="slurmk8s-squashed-", dir="/var/tmp"))
     folder.chmod(0o755)
     back, local = folder / "back", folder / "local"
@@ -66,6 +65,7 @@ def check_bundle(cluster: Any, job_id: int) -> dict[str, Any]:
     assert {path.lstat().st_uid for path in everything} == {cluster.uid}
     for name in ("stdout.log", "stderr.log", "job_summary.txt", "summary.json", "checksums.txt"):
         assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
+    assert cluster.share.changes_by_root() == [], "nothing on it is done as root, nor tried"
     return summary
 
 
@@ -150,8 +150,3 @@ def test_a_dropped_file_becomes_a_job(squashed: Any) -> None:
     check_bundle(squashed, job_id)
     assert squashed.stdout(job_id) == "dropped\n"
     squashed.wait_for((squashed.failed / "wrong.sh.error.txt").exists, "the reason")
-
-
-def test_nothing_on_the_share_was_changed_as_root(squashed: Any, share: nas.Share) -> None:
-    """Nor tried: of all that went before."""
-    assert share.changes_by_root() == []

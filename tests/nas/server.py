@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import resource
+import signal
 import sys
 import threading
 import traceback
@@ -180,13 +181,18 @@ def main(arguments: str) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     sys.setswitchinterval(0.0005)
     server = Server(Settings(**json.loads(arguments)))
+
+    def end(*_: object) -> None:
+        server.unmount()
+        os._exit(0)  # whatever a thread still waits for
+
+    signal.signal(signal.SIGTERM, end)  # a time limit ends the tests' whole process group
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C too, but the tests unmount when they have cleaned up
     server.mount()
     print(json.dumps("mounted"), flush=True)
     for line in sys.stdin:
         print(json.dumps(server.command(line)), flush=True)
-    server.unmount()
-    sys.stdout.flush()
-    os._exit(0)  # whatever a thread still waits for
+    end()
 
 
 def settings_text(settings: Settings) -> str:

@@ -212,3 +212,10 @@ def test_nothing_is_left_when_whoever_mounted_it_is_killed(folder: Path) -> None
     while os.path.ismount(folder / "mount") and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not os.path.ismount(folder / "mount")
+
+
+def test_nothing_is_left_when_the_whole_process_group_is_ended(share: nas.Share) -> None:
+    assert share._process is not None
+    share._process.terminate()
+    assert share._process.wait(30) == 0
+    assert not os.path.ismount(share.path)

@@ -108,7 +108,7 @@ def test_one_watcher_outlives_a_storm(
         ("mkdir", OPEN, errno.EEXIST),
         ("link", ".intake/open/*/.submission", errno.EEXIST),
         ("link", ".intake/open/*/.answer", errno.EEXIST),
-        ("link", ".intake/open/*/.told", errno.EEXIST),
+        ("create", ".intake/open/*/.told", errno.EEXIST),
         ("unlink", ".intake/open/*.tmp", errno.ENOENT),
         ("create", "processed/*.tmp", errno.EEXIST),
         ("link", "processed/*.receipt.txt", errno.EEXIST),
@@ -123,12 +123,13 @@ def test_what_was_done_although_the_answer_says_otherwise_is_not_done_twice(
     intake: Intake, share: nas.Share, name: str, operation: str, path: str, number: int, wait_for: Callable[..., Any]
 ) -> None:
     """As when the reply is lost: the client asks again, and the server judges by what it has done meanwhile."""
-    share.fault(operation, f"slurm-jobs/{path}", number, done=True, count=1)
+    fault = share.fault(operation, f"slurm-jobs/{path}", number, done=True, count=1)
     intake.start()
     intake.drop(name, into=share.back / "slurm-jobs" / "submit")
     intake.drop(f"bad-{name}", BAD, into=share.back / "slurm-jobs" / "submit")
     wait_for(lambda: answered(intake, 1, 1), "both answers", seconds=LONG)
     wait_for(lambda: not unfinished(intake), "the claims to be finished", seconds=LONG)
+    assert fault.met() == 1
     assert_one_answer_each(intake, [name], [f"bad-{name}"])
 
 
