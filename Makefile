@@ -73,7 +73,7 @@ unit: venv
 	$(call timed,unit tests,$(SUDO) $(PYTEST) -q -n auto tests/unit)
 
 real: deps venv
-	$(call timed,the tests' own NAS,$(REAL) tests/nas)
+	$(call timed,a NAS of our own,$(REAL) tests/nas)
 	$(call timed,real Slurm,$(REAL) -n 2 --dist loadfile tests/slurm)
 	$(call timed,real podman,$(REAL) tests/podman)
 	$(call timed,Kubernetes from Go modules,$(TESTBED) build)
