@@ -13,7 +13,7 @@ TELLING = ("released", "receipt delivered", "file delivered", "telling recorded"
 A_JOB = (*CLAIMING, "submission recorded", "submitted", "answer recorded", *TELLING)
 A_REFUSAL = (*CLAIMING, "answer recorded", *TELLING)
 A_CANCELLATION = (*CLAIMING, "cancelled", "answer recorded", *TELLING)
-STEPS = frozenset((*A_JOB, *A_REFUSAL, *A_CANCELLATION))
+STEPS = tuple(dict.fromkeys((*A_JOB, *A_REFUSAL, *A_CANCELLATION)))
 
 CRASH_VARIABLE = "SLURMK8S_CRASH_AFTER"
 
@@ -29,7 +29,7 @@ def crash_after(wanted: str) -> Reached:
     """A hook that kills the watcher, and the process of its that works, after one step; for the tests."""
     watcher = os.getpid()
     if wanted not in STEPS:
-        raise ValueError(f"{CRASH_VARIABLE} must be one of {', '.join(sorted(STEPS))}")
+        raise ValueError(f"{CRASH_VARIABLE} must be one of {', '.join(STEPS)}")
 
     def reached(step: str) -> None:
         if step == wanted:
