@@ -75,7 +75,8 @@ def test_one_core_of_two_and_200_mb_also_when_the_agent_is_replaced(site: Site) 
 
     summary = play(story())
     usage = summary["usage"]
-    assert 195 * MB < usage["memory_peak_bytes"] < 260 * MB
+    # awk may hold its text twice for a moment; with the page cache it would be more than this.
+    assert 195 * MB < usage["memory_peak_bytes"] < 340 * MB
     last = summary["durations"]["running"]
     assert usage["cpu_seconds"] == pytest.approx(last, rel=0.5)  # other tests compete for the machine's cores
     assert usage["cpu_cores"] == pytest.approx(usage["cpu_seconds"] / last, abs=0.01)
