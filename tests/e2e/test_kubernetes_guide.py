@@ -66,9 +66,9 @@ def test_a_persons_view_of_a_job(cluster: Any, person: Typed, running: int) -> N
     assert str(running) in person("squeue").stdout
     assert str(running) in person("squeue -u $USER").stdout
     assert "RUNNING" in person(f"scontrol show job {running}").stdout
-    shown = person("kubectl get pods -l app=slurm-job").stdout
-    assert [line.split()[0] for line in shown.splitlines()[1:]] == [pod]
-    assert "Running" in shown
+    pods = "kubectl get pods -l app=slurm-job"
+    cluster.wait_for(lambda: "Running" in person(pods).stdout, "Running")  # the kubelet tells it a moment later
+    assert [line.split()[0] for line in person(pods).stdout.splitlines()[1:]] == [pod]
     said = {"hello", "trouble"}  # by tail in the pod, which looks once a second
     cluster.wait_for(lambda: set(person(f"kubectl logs {pod}").stdout.split()) == said, "both outputs by kubectl logs")
     assert "sinfo" not in person("sinfo").stderr

@@ -79,4 +79,13 @@ def _stat(pid: int) -> tuple[str, str]:
     except (FileNotFoundError, ProcessLookupError):
         return "", ""
     fields = text.rpartition(")")[2].split()
+    if fields[0] == "Z" and _threads(pid) > 1:
+        return "D", fields[19]  # its first thread has ended, but the others still hold its ports
     return fields[0], fields[19]
+
+
+def _threads(pid: int) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return 0
