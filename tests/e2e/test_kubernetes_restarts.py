@@ -30,7 +30,7 @@ def ends_right(cluster: Any, job_id: int, seconds: float = 90) -> None:
     assert cluster.stdout(job_id) == "start\nend\n"
     assert cluster.run("slurmk8s", "verify", str(job_id)).returncode == 0
     # After an API server's outage a kubelet takes up to two minutes to listen again.
-    cluster.wait_for(lambda: cluster.pods() == [], "the pod gone", seconds)
+    cluster.wait_for(lambda: cluster.pods() == [], "the pod gone", 180)
     assert cluster.run("sinfo", "--noheader", "--list-reasons").stdout == ""
 
 
