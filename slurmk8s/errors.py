@@ -44,6 +44,9 @@ class ClusterFault(SlurmK8sError):
 class SlurmUnreachable(ClusterFault):
     """Slurm did not answer, so what it knows is unknown: neither "gone" nor "failed"."""
 
+    of_person = False
+    """Whether a program that ran as a person says so: the person can stop or kill it, or make it say anything."""
+
 
 class NoAnswer(SlurmUnreachable):
     """Slurm's program itself did not come to its end: it was killed, or stopped, or waited for too long."""

@@ -5,15 +5,16 @@ The command line, the watcher and the node's agent all get their `Site` here, so
 
 import os
 import pwd
-import subprocess
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from dataclasses import replace
+from typing import TYPE_CHECKING, get_args
 
 from slurmk8s.config import Config, Mount
 from slurmk8s.jobfile import Site, paths_of_interest
 from slurmk8s.jobfile.facts import FileState
 from slurmk8s.jobfile.k8s import is_under
 from slurmk8s.kube.quotas import limits_of
+from slurmk8s.slurm.execute import Order, execute_all
 
 if TYPE_CHECKING:
     from slurmk8s.slurm.client import Identity
@@ -79,23 +80,11 @@ def probe(paths: Sequence[str], identity: "Identity | None" = None) -> dict[str,
     paths = [path for path in paths if "\0" not in path]
     if not paths:
         return {}
-    options: dict[str, Any] = {}
+    order = Order(("/bin/sh", "-c", _LOOK, "sh", *paths), {"LC_ALL": "C"}, _SECONDS)
     if identity is not None and identity.uid != os.geteuid():
-        options = {"user": identity.uid, "group": identity.gid, "extra_groups": list(identity.groups)}
-    try:
-        looked = subprocess.run(
-            ["/bin/sh", "-c", _LOOK, "sh", *paths],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            cwd="/",
-            env={"LC_ALL": "C"},
-            timeout=_SECONDS,
-            **options,
-        )
-    except (OSError, subprocess.SubprocessError):  # a hung share, or no right to become that person: not known
-        return {}
-    states = [_STATES.get(word) for word in looked.stdout.decode().split()]
+        order = replace(order, uid=identity.uid, gid=identity.gid, groups=identity.groups)
+    looked = execute_all([(order, b"")], 1)[0]  # a hung share, or no right to become that person: not known
+    states = [_STATES.get(word) for word in looked.stdout.decode(errors="replace").split()]
     if len(states) != len(paths):
         return {}
     return {path: state for path, state in zip(paths, states, strict=True) if state is not None}

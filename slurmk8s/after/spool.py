@@ -10,13 +10,12 @@ A step is a rename or a removal, so that a crash at any point leaves each thing 
 
 import contextlib
 import json
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from slurmk8s import durable
 from slurmk8s.after.item import Item, Owner, Summary, from_json
 
 FOLDERS = ("coming", "ready", "todo", "given-up", "sent")
@@ -49,7 +48,9 @@ class Spool:
         """A summary is written. Said twice, the first stays: a cause is written once."""
         path = self.folder / "coming" / f"{summary['job_id']}.{summary['attempt']}.json"
         if not path.exists():
-            write(path, Item("", summary["job_id"], summary["attempt"], owner, summary, time.time()).to_json())
+            durable.write_json(
+                path, Item("", summary["job_id"], summary["attempt"], owner, summary, time.time()).to_json()
+            )
 
     def complete(self, job_id: int, attempt: int, added: Summary) -> Item | None:
         """The bundle is as complete as it will be; `added` is what was learnt on the way. None if said before."""
@@ -58,7 +59,7 @@ class Spool:
         if item is None:
             return None
         item = replace(item, summary={**item.summary, **added}, since=time.time())
-        write(self.folder / "ready" / coming.name, item.to_json())
+        durable.write_json(self.folder / "ready" / coming.name, item.to_json())
         coming.unlink()
         return item
 
@@ -76,7 +77,7 @@ class Spool:
 
     def put(self, item: Item) -> Item:
         """Keep a thing to be done, or what its last try met."""
-        write(self.folder / "todo" / item.name, item.to_json())
+        durable.write_json(self.folder / "todo" / item.name, item.to_json())
         return item
 
     def names(self) -> list[str]:
@@ -93,7 +94,7 @@ class Spool:
 
     def give_up(self, item: Item) -> None:
         """It will not be done; kept for the admin."""
-        write(self.folder / "given-up" / item.name, item.to_json())
+        durable.write_json(self.folder / "given-up" / item.name, item.to_json())
         self.done(item)
         for old in _by_age(self.folder / "given-up")[:-MOST_GIVEN_UP]:
             old.unlink(missing_ok=True)
@@ -106,7 +107,7 @@ class Spool:
 
     def told(self, array: int) -> None:
         """The message about this array is in the spool."""
-        write(self.folder / "sent" / f"array-{array}", time.time())
+        durable.write_json(self.folder / "sent" / f"array-{array}", time.time())
 
     def was_told(self, array: int) -> bool:
         """Whether it was there before: a task that comes late makes no second one."""
@@ -122,22 +123,7 @@ class Spool:
 
     def sent(self, uid: int) -> None:
         """A mail to this person has just gone."""
-        write(self.folder / "sent" / f"{uid}.json", [*self.sent_times(uid), time.time()])
-
-
-def write(path: Path, document: Any) -> None:  # noqa: ANN401 - JSON
-    """Put a file in place as a whole, durably."""
-    temporary = path.with_name(path.name + ".tmp")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump(document, file)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        durable.write_json(self.folder / "sent" / f"{uid}.json", [*self.sent_times(uid), time.time()])
 
 
 def read(path: Path) -> Item | None:

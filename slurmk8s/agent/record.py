@@ -4,11 +4,12 @@ Written before the pod is made and readable by root alone. The Epilog trusts the
 """
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+
+from slurmk8s import durable
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ class Record:
     """Whether the launcher reported it."""
     cut_short: bool = False
     """Whether Slurm ended the job while the body still ran and nobody had told it to end: slurmk8s-run was killed."""
+    told_to_end: bool = False
+    """Whether slurmk8s-run was told to end the body, as it is by every orderly end."""
     problem: str | None = None
     peak_bytes: int | None = None
     """The most memory that the pod held, where the launcher could read it."""
@@ -81,6 +84,8 @@ class Record:
     out_of_memory: bool = False
     no_room: str | None = None
     """Said in the summary if the NAS was full, or the quota used up, when it was to be written."""
+    state: str | None = None
+    """How it ended, where the head node tells it because the node was lost; the sentence is then in `failure`."""
     summarised: bool = False
     """Whether the worker has written the summary, so that only checksums are owed."""
 
@@ -106,7 +111,7 @@ class Store:
 
     def save(self, record: Record) -> Record:
         """Keep a job's record; returns it."""
-        _write(self._job(record.job_id), record)
+        durable.write_json(self._job(record.job_id), asdict(record))
         return record
 
     def load(self, job_id: int) -> Record | None:
@@ -123,7 +128,7 @@ class Store:
 
     def owe(self, record: Record) -> None:
         """The pod is gone; what remains is the bundle. First the debt, then the record: a crash between pays twice."""
-        _write(self._owed(record), record)
+        durable.write_json(self._owed(record), asdict(record))
         self.forget(record.job_id)
 
     def owed(self) -> Iterator[Record]:
@@ -146,7 +151,7 @@ class Store:
 
     def update_owed(self, record: Record) -> Record:
         """A step of the debt is paid."""
-        _write(self._owed(record), record)
+        durable.write_json(self._owed(record), asdict(record))
         return record
 
     def paid(self, record: Record) -> None:
@@ -170,27 +175,19 @@ class Store:
         return self.folder / "owed" / f"{record.job_id}.{record.attempt}.json"
 
 
-def _write(path: Path, record: Record) -> None:
-    temporary = path.with_suffix(".tmp")
-    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-        json.dump(asdict(record), file)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
 def _read(path: Path) -> Record | None:
     try:
         data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return None
+    return from_json(data)
+
+
+def from_json(data: dict[str, Any]) -> Record:
+    """Read what `asdict` made of a record and JSON of that; an agent of another version may have known more."""
+    data = dict(data)
     for name in ("groups", "nodes", "gpus", "mounts", "array", "marks", "mail_types"):
         if data.get(name) is not None:
             data[name] = tuple(data[name])
-    known = {field.name for field in fields(Record)}  # an agent of another version may have known more
+    known = {field.name for field in fields(Record)}
     return Record(**{name: value for name, value in data.items() if name in known})

@@ -66,6 +66,9 @@ class Intake(Section):
     broken_copy_seconds: float = Field(300, gt=0)
     """How long a file with room in it that is reserved but not filled (NUL bytes) may stay unchanged before it is
     answered. Unit: seconds. Default 300: some clients reserve the whole size first and fill it after a pause."""
+    retry_seconds: float = Field(30, gt=0)
+    """How long until a drop that met trouble of its own (a full quota, a limit of Slurm's for its person) is tried
+    again, and between two looks for what a stopped watcher left. Unit: seconds. Default 30: it rarely ends sooner."""
     keep_receipts_days: int = Field(90, ge=0)
     """How long receipts, and what lies beside them in `processed` and `failed`, are kept. Unit: days; 0: for ever."""
 
@@ -235,6 +238,10 @@ class Results(Section):
     checksum_mib_per_second: int | None = Field(None, ge=1)
     """How fast one bundle is hashed at most, so that a slow NAS keeps room for the jobs. Unit: MiB per second. Default
     none: as fast as it goes, at a low priority for CPU and disk."""
+    lost_node_seconds: float = Field(3600, gt=0)
+    """How long a node must have been lost to Slurm before the head node writes the summaries of its jobs, from what
+    Slurm knows. Unit: seconds. Default one hour: time for a reboot or a repair, since the node itself knows more. If it
+    comes back later, what it tells takes the place of that."""
     retention: Retention = Retention()
     """How long results stay; see `[results.retention]`. Default: for ever."""
 

@@ -1,11 +1,12 @@
 """What becomes of one drop: a job, a reason why not, or another job's end. Nothing is recorded or told here."""
 
 import fnmatch
+import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from slurmk8s.config import Config
-from slurmk8s.errors import NoAnswer, PersonFault, SlurmK8sError, SlurmUnreachable
+from slurmk8s.errors import ClusterFault, PersonFault, SlurmFull, SlurmK8sError, SlurmUnreachable
 from slurmk8s.intake import cancel, journal, texts
 from slurmk8s.intake import claim as claims
 from slurmk8s.intake.case import Case, language_of
@@ -93,10 +94,23 @@ class Answering:
             return journal.refused(words, "slurm")
         if isinstance(outcome, SlurmUnreachable):
             self._doubt(case)
-        # People can stop or kill what runs as them. That must not look as if nobody could submit.
-        if isinstance(outcome, NoAnswer) and case.identity is not None and self.slurm.answers():
-            raise Unanswered(outcome, case.identity.name)
         raise outcome
+
+    def whose(self, fault: ClusterFault, identity: Identity | None) -> ClusterFault:
+        """The same, as what has to wait for it: that person's drops, or everybody's.
+
+        People can stop or kill what runs as them, or make it say anything. That must not look as if nobody could
+        submit, and nobody else reads those words.
+        """
+        if identity is None:
+            return fault
+        if isinstance(fault, SlurmFull) and fault.user is None:
+            return SlurmFull(fault.sentence, fault.hint, limit=fault.limit, user=identity.name, most=fault.most)
+        if isinstance(fault, SlurmUnreachable) and fault.of_person:
+            if self.slurm.answers():
+                return Unanswered(fault, identity.name)
+            return SlurmUnreachable("slurmctld does not answer.", "Look at its log.")
+        return fault
 
     def _doubt(self, case: Case) -> None:
         journal.record(case.folder, journal.DOUBT, str(case.uid).encode())
@@ -111,6 +125,8 @@ class Answering:
         assert case.status is not None
         if refusal := claims.refusal(case.status):
             raise refusal
+        if self.config.intake.identity == "owner" and case.status.st_mode & stat.S_IWOTH:
+            raise texts.Refused("open-file")  # anybody may have written into it what would run as its owner
         if case.status.st_size > LARGEST:
             raise texts.Refused("too-large", size=f"{case.status.st_size:,}", limit=f"{LARGEST:,}")
         if not self._is_job_file(case.name):

@@ -8,8 +8,8 @@ from slurmk8s.config import Intake
 from slurmk8s.errors import PersonFault
 from slurmk8s.intake import accounts
 from slurmk8s.intake import identity as people
-from slurmk8s.intake.claim import Claim
-from slurmk8s.intake.folders import FOLDER, Folders
+from slurmk8s.intake.claim import Claim, open_folder
+from slurmk8s.intake.folders import Folders
 from slurmk8s.intake.journal import Answer, Submission
 from slurmk8s.intake.receipts import Prepared
 from slurmk8s.intake.texts import Refused
@@ -62,10 +62,7 @@ class Case:
 
 def opened(folders: Folders, claim: Claim, intake: Intake) -> Case:
     """Open a claim and look whose it is."""
-    try:
-        folder = os.open(claim.name, FOLDER, dir_fd=folders.open)
-    except FileNotFoundError:
-        folder = os.open(claim.name, FOLDER, dir_fd=folders.done)
+    folder = open_folder(folders, claim)
     case = Case(claim, folder, frozenset(), "")
     try:
         names = os.listdir(folder)

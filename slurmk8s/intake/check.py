@@ -10,12 +10,16 @@ from slurmk8s.errors import PersonFault
 from slurmk8s.intake import naming
 from slurmk8s.intake.journal import Submission
 from slurmk8s.jobfile import ClusterFacts, Facts, JobFile, check, render
+from slurmk8s.jobfile.facts import FileState
 from slurmk8s.site import file_facts, pwd_name, site_of
 from slurmk8s.slurm.client import Identity, Slurm
 from slurmk8s.slurm.stamp import with_key
 
 FACTS_SECONDS = 10.0
 """How long Slurm's description of itself is believed: a burst asks once, a changed partition is soon noticed."""
+SLOW_SECONDS = 5.0
+UNSEEN_SECONDS = 600.0
+"""After a look that took longer than the one, that person's files are not looked at for the other."""
 LONGEST_NAME = 200
 """Characters of a job's name; squeue shows far fewer."""
 
@@ -27,6 +31,8 @@ class Checker:
     config: Config
     slurm: Slurm
     _facts: dict[int | None, tuple[float, ClusterFacts]] = field(default_factory=dict)
+    _unseen: dict[str, float] = field(default_factory=dict)
+    """People whose files could not be looked at in time, and until when that is not tried again (monotonic)."""
 
     def __call__(self, data: bytes, name: str, key: str, identity: Identity | None) -> Submission:
         """What to submit; PersonFault with every finding, ClusterFault while Slurm cannot be asked."""
@@ -34,7 +40,7 @@ class Checker:
         facts = Facts(
             site=site_of(self.config),
             cluster=self._cluster(identity),
-            files=file_facts(data, self.config, identity),
+            files=self._files(data, person, identity),
             submitter=person,
         )
         checked = check(data, facts)
@@ -70,6 +76,17 @@ class Checker:
         if job.is_container:
             return f"{results}/%j"
         return str(Path(job.chdir or results) / job.options.get("output", "slurm-%j.out"))
+
+    def _files(self, data: bytes, person: str, identity: Identity | None) -> dict[str, FileState]:
+        """The files that it names, as the person sees them; none where looking takes long: everybody waits for it."""
+        started = time.monotonic()
+        self._unseen = {who: until for who, until in self._unseen.items() if started < until}
+        if person in self._unseen:
+            return {}
+        files = file_facts(data, self.config, identity)
+        if time.monotonic() - started > SLOW_SECONDS:
+            self._unseen[person] = time.monotonic() + UNSEEN_SECONDS
+        return files
 
     def _cluster(self, identity: Identity | None) -> ClusterFacts:
         now = time.monotonic()

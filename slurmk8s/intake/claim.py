@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from slurmk8s.intake import journal
 from slurmk8s.intake.drop import Drop
-from slurmk8s.intake.folders import FOLDER, Folders, place
+from slurmk8s.intake.folders import FOLDER, READ, Folders, place
 from slurmk8s.intake.rights import acting_as, owner_of
 from slurmk8s.intake.steps import Reached
 from slurmk8s.intake.texts import Refused
@@ -123,13 +123,18 @@ def drop_empty(folders: Folders, claim: Claim) -> None:
         os.rmdir(claim.name, dir_fd=folders.open)
 
 
+def open_folder(folders: Folders, claim: Claim) -> int:
+    """A descriptor of the claim's folder, wherever it is by now."""
+    try:
+        return os.open(claim.name, FOLDER, dir_fd=folders.open)
+    except FileNotFoundError:
+        return os.open(claim.name, FOLDER, dir_fd=folders.done)
+
+
 @contextlib.contextmanager
 def opened(folders: Folders, claim: Claim) -> Iterator[int]:
     """The claim's folder by descriptor, which stays right when another watcher moves it to done/ meanwhile."""
-    try:
-        folder = os.open(claim.name, FOLDER, dir_fd=folders.open)
-    except FileNotFoundError:
-        folder = os.open(claim.name, FOLDER, dir_fd=folders.done)
+    folder = open_folder(folders, claim)
     try:
         yield folder
     finally:
@@ -167,7 +172,7 @@ def read_drop(folder: int, name: str, identity: Identity | None, limit: int) -> 
     """The drop's bytes, read once, as the person, through one descriptor; at most one more than the limit."""
     with acting_as(identity):
         try:
-            descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            descriptor = os.open(name, READ, dir_fd=folder)
         except PermissionError:
             raise Refused("unreadable") from None
         with open(descriptor, "rb") as file:

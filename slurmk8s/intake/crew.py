@@ -22,7 +22,7 @@ from loguru import logger
 from slurmk8s.errors import ClusterFault, SlurmK8sError
 from slurmk8s.intake import folders
 from slurmk8s.intake.claim import Claim
-from slurmk8s.intake.full import is_personal
+from slurmk8s.intake.full import Unanswered, is_personal
 from slurmk8s.intake.work import Desk, Fate, Item
 from slurmk8s.slurm.clerks import Clerks
 
@@ -104,6 +104,7 @@ class Crew:
         """
         fates: list[Fate] = []
         self.fault, self.lost = None, False
+        full, behind = dict(full), False
         while True:
             while todo and not self._halted() and (hand := self._free_hand(len(todo))):
                 abreast = min(self._limit, 1 + len(todo) // IN_A_ROW)
@@ -118,8 +119,11 @@ class Crew:
                 news = self._take(busy[line])  # type: ignore[index]  # wait may also be given sockets
                 fates += news
                 self._notice(news, waiting_for)
+                personal = [fate.fault for fate in news if fate.fault and is_personal(fate.fault)]
+                full |= {fault.user: fault for fault in personal}
+                behind = behind or any(isinstance(fault, Unanswered) for fault in personal)
         if waiting_for is None:
-            self._limit = max(1, self._limit // 2) if self.fault else min(self.most, self._limit * 2)
+            self._limit = max(1, self._limit // 2) if self.fault or behind else min(self.most, self._limit * 2)
         return fates
 
     def _halted(self) -> bool:
@@ -191,7 +195,7 @@ def _hand(line: "Connection[list[Fate], Batch]", others: list[Connection], desk:
 def _fates(desk: Desk, batch: Batch) -> list[Fate]:
     """By descriptors of its own: a NAS that was mounted again since is the new one here too."""
     try:
-        with folders.opened(desk.config.nas, people_add=desk.config.intake.identity == "owner") as opened:
+        with folders.of(desk.config) as opened:
             return desk.work(opened, batch.items, batch.waiting_for, batch.full, batch.at_once)
     except (OSError, SlurmK8sError) as error:
         logger.warning(f"{len(batch.items)} drops wait for the NAS: {error}")

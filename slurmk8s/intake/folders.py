@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from loguru import logger
 
-from slurmk8s.config import Nas
+from slurmk8s.config import Config, Nas
 from slurmk8s.errors import ClusterFault
 from slurmk8s.intake.rights import acting_as, our_uid, owner_of, service
 from slurmk8s.mountpoint import is_root_of_mount
@@ -21,6 +21,8 @@ from slurmk8s.results.index import FOLDER as INDEX
 from slurmk8s.slurm.client import Identity
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""O_NONBLOCK: a regular file may have become a fifo since the last look, and opening that would wait for a writer."""
 EVERYBODY_ADDS = 0o1777
 """Everybody may add, only the owner of a file may remove it."""
 PRIVATE = ".intake"
@@ -37,6 +39,11 @@ class Folders:
     """Claims being worked on."""
     done: int
     """Answered claims, kept for a while so that a late second job is still recognised."""
+
+
+def of(config: Config) -> contextlib.AbstractContextManager[Folders]:
+    """The folders as this configuration has them."""
+    return opened(config.nas, people_add=config.intake.identity == "owner")
 
 
 @contextlib.contextmanager
@@ -57,7 +64,6 @@ def opened(nas: Nas, *, people_add: bool) -> Iterator[Folders]:
             for part in nas.jobs.parts:
                 jobs = keep(_made(jobs, part, 0o755))
             private = keep(_made(jobs, PRIVATE, 0o700))
-            _index(root, nas)
             folders = Folders(
                 submit=keep(_made(jobs, "submit", EVERYBODY_ADDS if people_add else 0o755)),
                 processed=keep(_made(jobs, "processed", EVERYBODY_ADDS)),
@@ -85,6 +91,19 @@ def place(submit: int, folder: str) -> Iterator[tuple[int, Identity | None]]:
         os.close(descriptor)
 
 
+def keep_index(nas: Nas) -> None:
+    """The folder where results are indexed. Its owner could move people's parts of it away, so it is no person's.
+
+    Everybody may add to it, and list only their own part. The intake does without it.
+    """
+    with contextlib.suppress(OSError), acting_as(service(nas)), contextlib.ExitStack() as stack:
+        root = _open_root(nas)
+        stack.callback(os.close, root)
+        results = os.open(nas.results, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root)
+        stack.callback(os.close, results)
+        os.close(_made(results, INDEX, EVERYBODY_ADDS & ~0o044))
+
+
 def _if_squashed(error: OSError, nas: Nas) -> str:
     if not isinstance(error, PermissionError) or os.geteuid() != 0 or nas.service_user:
         return ""
@@ -100,19 +119,6 @@ def _open_root(nas: Nas) -> int:
             f"Mount it (`mount {nas.root}`); for a local folder set nas.require_mountpoint = false.",
         )
     return root
-
-
-def _index(root: int, nas: Nas) -> None:
-    """The folder where results are indexed. Its owner could move people's parts of it away, so it is no person's.
-
-    Everybody may add to it, and list only their own part. The intake does without it.
-    """
-    with contextlib.suppress(OSError):
-        results = os.open(nas.results, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=root)
-        try:
-            os.close(_made(results, INDEX, EVERYBODY_ADDS & ~0o044))
-        finally:
-            os.close(results)
 
 
 def _made(parent: int, name: str, mode: int) -> int:

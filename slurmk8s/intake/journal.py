@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from slurmk8s.intake import durable
+from slurmk8s import durable
 
 SUBMISSION = ".submission"
 """Written directly before sbatch: from here on a job may exist, so Slurm is asked before it is submitted again."""
@@ -59,7 +59,8 @@ def record_all(facts: Sequence[Fact]) -> list[bool]:
     try:
         for fact in facts:
             opened.append(os.open(fact.temporary, WRITE, 0o600, dir_fd=fact.folder))
-            _write(opened[-1], fact.mark + b"\n" + fact.data)
+            with open(opened[-1], "wb", closefd=False) as file:
+                file.write(fact.mark + b"\n" + fact.data)
         durable.keep(opened)
     finally:
         for descriptor in opened:
@@ -67,12 +68,6 @@ def record_all(facts: Sequence[Fact]) -> list[bool]:
     won = [_link(fact) for fact in facts]
     durable.keep([fact.folder for fact in facts])
     return won
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(descriptor, left) :]
 
 
 def _link(fact: Fact) -> bool:

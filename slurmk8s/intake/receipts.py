@@ -6,6 +6,7 @@ text goes first and names its claim, so after a crash, or beside another watcher
 """
 
 import contextlib
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 
 from slurmk8s.intake import journal, naming
 from slurmk8s.intake.claim import Claim, lent
-from slurmk8s.intake.folders import Folders, place
+from slurmk8s.intake.folders import READ, Folders, place
 from slurmk8s.intake.rights import acting_as, our_uid, owner_of
 from slurmk8s.intake.steps import Reached
 from slurmk8s.slurm.client import Identity
@@ -21,9 +22,9 @@ from slurmk8s.slurm.client import Identity
 ERROR = ".error.txt"
 RECEIPT = ".receipt.txt"
 WAITING_NOTE = ".waiting.txt"
-LONGEST_TEXT = 10_000_000
-"""Bytes of a text in which its claim is looked for; findings quote the file, and the reference stands at the end."""
-READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+END_OF_TEXT = 200
+"""Bytes of a text in which its claim is looked for: the reference stands in its last line, and anybody can put a very
+long text where ours is to go."""
 CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 """O_EXCL: never into a file, or through a link, that somebody put there."""
 
@@ -167,7 +168,8 @@ def clear_waiting(folders: Folders, claim: Claim, inside: int, identity: Identit
     if note is None:
         return
     with (
-        contextlib.suppress(FileNotFoundError),  # the person removed their own folder
+        # The person removed their own folder, or put another one in the note's place.
+        contextlib.suppress(FileNotFoundError, IsADirectoryError),
         place(folders.submit, claim.folder) as (folder, _),
         acting_as(identity),
     ):
@@ -189,23 +191,30 @@ def keep_readme(folders: Folders, name: str, text: str) -> None:
 def _tell(receipt: Prepared) -> str:
     """Put the text beside the first name that is free, and take that name by it; or find that it is there already."""
     to, folder, hidden = receipt.to, receipt.folder, _hidden(receipt.to)
+    ours = os.stat(hidden, dir_fd=folder, follow_symlinks=False).st_uid
     for name in receipt.names:
         note = f"{name}{receipt.ending}"
-        if _exists(folder, name) and not _mentions(to, folder, note):
+        if _exists(folder, name) and not _mentions(to, folder, note, ours):
             continue
         try:
             os.link(hidden, note, src_dir_fd=folder, dst_dir_fd=folder)
         except FileExistsError:
-            if not _mentions(to, folder, note):  # else: told before a crash, or by another watcher
+            if not _mentions(to, folder, note, ours):  # else: told before a crash, or by another watcher
                 continue
         _remove(folder, hidden)
         return name
     raise AssertionError("names never end")
 
 
-def _mentions(to: Delivery, folder: int, note: str) -> bool:
-    """Whether a text is this claim's own."""
-    return to.claim.key.encode() in _content(folder, note, LONGEST_TEXT)
+def _mentions(to: Delivery, folder: int, note: str, owner: int | None = None) -> bool:
+    """Whether a text is this claim's own. Anybody can read the key in Slurm, so it must be of our texts' owner."""
+    with contextlib.suppress(OSError), open(os.open(note, READ, dir_fd=folder), "rb") as file:
+        status = os.fstat(file.fileno())
+        if owner is not None and status.st_uid != owner:
+            return False
+        file.seek(-min(END_OF_TEXT, status.st_size), os.SEEK_END)
+        return to.claim.key.encode() in file.read(END_OF_TEXT)
+    return False
 
 
 def _content(folder: int, name: str, limit: int) -> bytes:
@@ -216,8 +225,8 @@ def _content(folder: int, name: str, limit: int) -> bytes:
 
 
 def _hidden(to: Delivery, what: str = "text") -> str:
-    """A name that only this claim knows."""
-    return f".{to.claim.token}.{what}.tmp"
+    """A name that only watchers know before it is there, and that tells no other: a name can be taken by anybody."""
+    return f".{hashlib.sha256(f'{to.claim.token} {what}'.encode()).hexdigest()[:32]}.tmp"
 
 
 def _written(to: Delivery, folder: int, hidden: str, data: bytes) -> int:

@@ -14,9 +14,9 @@ from pathlib import Path
 from loguru import logger
 
 from slurmk8s.config import Intake
-from slurmk8s.intake import accounts, identity
+from slurmk8s.intake import accounts, identity, naming
 from slurmk8s.intake.drop import Drop, Look, job_to_cancel
-from slurmk8s.intake.folders import place
+from slurmk8s.intake.folders import READ, place
 from slurmk8s.intake.rights import acting_as, owner_of
 
 README = "README.txt"
@@ -26,8 +26,8 @@ EMPTY_PATIENCE = 5
 """Many programs create a file first and fill it later: an empty one waits this many settle times."""
 HOLE = bytes(16)
 """So many NUL bytes on end are in no text, not even in UTF-32: room that a copying client has reserved."""
-OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-"""O_NONBLOCK: a regular file may have become a fifo since the last look, and opening that would wait for a writer."""
+MOST_WARNINGS = 1000
+"""About different files: one person can make any number of them."""
 PASSING = {errno.ENOENT, errno.ESTALE, errno.EIO, errno.ELOOP, errno.ENXIO}
 """A file that went away, or a network file system's bad moment. Not seen is not gone: the next pass looks again."""
 
@@ -71,7 +71,7 @@ class Scanner:
         ours = os.fstat(submit)
         self.people = {}
         for name in self._candidates("", submit):
-            status = _status(submit, name)
+            status = self._status_of(submit, "", name)
             if status is None:
                 continue
             if stat.S_ISDIR(status.st_mode) and identity.is_person(name, self.intake):
@@ -80,7 +80,7 @@ class Scanner:
                     with place(submit, name) as (folder, _):
                         self._look_into(folder, name, ours, found)
                 except OSError as error:  # gone between two looks, or closed to us: the next pass sees
-                    self._warn(name, error.strerror or str(error))
+                    self._warn(f"{name}/", error)
             else:
                 found[Drop("", name)] = _look(name, status)
         for gone in self._passed.keys() - self.people.keys() - {""}:
@@ -97,7 +97,7 @@ class Scanner:
         trusted = identity.is_own_folder(status, name, ours, self.intake)
         with acting_as(owner_of(status)):
             for inner in self._candidates(name, folder):
-                if look := _status(folder, inner):
+                if look := self._status_of(folder, name, inner):
                     found[Drop(name, inner, trusted)] = _look(inner, look)
 
     def _candidates(self, key: str, folder: int) -> list[str]:
@@ -115,10 +115,19 @@ class Scanner:
             passed.intersection_update(names)
         return candidates
 
-    def _warn(self, name: str, reason: str) -> None:
-        if (name, reason) not in self._warned and len(self._warned) < 1000:
-            self._warned.add((name, reason))
-            logger.warning(f"submit/{name}/ cannot be looked into ({reason}); drops in it wait.")
+    def _status_of(self, folder: int, place: str, name: str) -> os.stat_result | None:
+        """Whoever put it there may have made it answer oddly (a lease, a mount of their own): it alone waits."""
+        try:
+            return _status(folder, name)
+        except OSError as error:
+            self._warn(f"{place}/{name}" if place else name, error)
+            return None
+
+    def _warn(self, path: str, error: OSError) -> None:
+        reason = error.strerror or str(error)
+        if (path, reason) not in self._warned and len(self._warned) < MOST_WARNINGS:
+            self._warned.add((path, reason))
+            logger.warning(f"submit/{naming.printable(path)} cannot be looked at ({reason}); it waits.")
 
 
 def look_again(submit: int, drop: Drop) -> Look | None:
@@ -141,7 +150,7 @@ def has_hole(submit: int, drop: Drop, limit: int) -> bool:
             if not stat.S_ISREG(status.st_mode) or not 0 < status.st_size <= limit or owner is None:
                 return False
             with acting_as(owner if os.geteuid() == 0 else None):
-                opened = os.open(drop.name, OPEN, dir_fd=folder)
+                opened = os.open(drop.name, READ, dir_fd=folder)
                 try:
                     data = os.read(opened, limit) if stat.S_ISREG(os.fstat(opened).st_mode) else b""
                 finally:
@@ -166,10 +175,10 @@ def _opened_status(folder: int, name: str, status: os.stat_result) -> os.stat_re
     """By open and fstat: an NFS client may answer a plain stat from its cache, but asks the server on open."""
     try:
         try:
-            descriptor = os.open(name, OPEN, dir_fd=folder)
+            descriptor = os.open(name, READ, dir_fd=folder)
         except PermissionError:  # a private file where root is nobody
             with acting_as(owner_of(status)):
-                descriptor = os.open(name, OPEN, dir_fd=folder)
+                descriptor = os.open(name, READ, dir_fd=folder)
     except PermissionError:  # nor may its owner: the cached look must do
         return status
     try:

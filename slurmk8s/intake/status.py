@@ -34,7 +34,7 @@ class Item:
 
 def items(config: Config) -> list[Item]:
     """All files that are not done with, oldest first."""
-    with folders.opened(config.nas, people_add=config.intake.identity == "owner") as found:
+    with folders.of(config) as found:
         everything = [*_claimed(found, config), *_arriving(found, config)]
     return sorted(everything, key=lambda item: -item.seconds)
 

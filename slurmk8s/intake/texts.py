@@ -27,7 +27,7 @@ At:         {when}
 Output:     {where}
 
 How far is it:   squeue -j {job_id}
-Cancel it:       scancel {job_id}
+Cancel it:       scancel {job_id}, or an empty file cancel-{job_id} in submit/
 {held}{remarks}
 Reference: {key}
 """,
@@ -39,7 +39,7 @@ Reference: {key}
 결과:       {where}
 
 진행 상태:   squeue -j {job_id}
-취소:        scancel {job_id}
+취소:        scancel {job_id}, 또는 submit/ 에 빈 파일 cancel-{job_id}
 {held}{remarks}
 참조 번호: {key}
 """,
@@ -112,12 +112,12 @@ Reference: {key}
 }
 
 _CAUSES = {
-    "slurm": {"en": "{words}", "ko": "Slurm이 응답하지 않습니다. 시스템 메시지: {words}"},
+    "slurm": {"en": "Slurm does not answer: {words}", "ko": "Slurm이 응답하지 않습니다. 시스템 메시지: {words}"},
     "other": {"en": "{words}", "ko": "공동으로 쓰는 시스템에 문제가 있습니다. 시스템 메시지: {words}"},
 }
 
 _README = {
-    "en": """Copy a job file into this folder and it is submitted to Slurm, as you.
+    "en": """Copy a job file into {place} and it is submitted to Slurm, as you.
 
 A job file is a Slurm batch script, named {patterns}. For example hello.sh:
 
@@ -141,9 +141,9 @@ or
 While Slurm does not answer, hello.sh.waiting.txt here says so. Nothing is lost: do not copy the file again.
 The results come to {results}/<number of the job>/.
 
-To cancel your job 1234, put an empty file called cancel-1234 into this folder.
+To cancel your job 1234, put an empty file called cancel-1234 there.
 {kept}""",
-    "ko": """작업 파일을 이 폴더에 복사하면 본인 계정으로 Slurm에 제출됩니다.
+    "ko": """작업 파일을 {place}에 복사하면 본인 계정으로 Slurm에 제출됩니다.
 
 작업 파일은 Slurm 배치 스크립트이며 이름은 {patterns} 입니다. 예: hello.sh
 
@@ -167,8 +167,13 @@ To cancel your job 1234, put an empty file called cancel-1234 into this folder.
 Slurm이 응답하지 않으면 여기에 hello.sh.waiting.txt 가 생깁니다. 잃어버린 것은 없으니 파일을 다시 복사하지 마세요.
 결과는 {results}/<작업 번호>/ 에 저장됩니다.
 
-본인의 작업 1234 를 취소하려면 이 폴더에 cancel-1234 라는 빈 파일을 넣으세요.
+본인의 작업 1234 를 취소하려면 같은 폴더에 cancel-1234 라는 빈 파일을 넣으세요.
 {kept}""",
+}
+
+_PLACE = {
+    "owner": {"en": "this folder", "ko": "이 폴더"},
+    "folder": {"en": "your own folder in here, submit/<your user name>/,", "ko": "본인의 폴더 submit/<사용자 이름>/ "},
 }
 
 _KEPT = {
@@ -228,6 +233,12 @@ _REASONS = {
         "en": "The file has {links} names (hard links), so it may be somebody else's file.\n"
         "Copy it instead of linking it.",
         "ko": "파일에 이름이 {links}개(하드 링크) 있어 다른 사람의 파일일 수 있습니다.\n링크하지 말고 복사하세요.",
+    },
+    "open-file": {
+        "en": "Everybody can write to this file, so it may hold somebody else's words, and would run as you.\n"
+        "Close it (`chmod o-w` on the file) and copy it into submit/ again.",
+        "ko": "누구나 이 파일에 쓸 수 있어 다른 사람이 쓴 내용이 본인 이름으로 실행될 수 있습니다.\n"
+        "파일을 닫고(`chmod o-w 파일`) submit/ 에 다시 복사하세요.",
     },
     "symbolic-link": {
         "en": "This is a symbolic link, and only plain files can be job files.\nCopy the job file itself into submit/.",
@@ -344,8 +355,8 @@ def done(language: Language, told: Told, text: str) -> str:
 def readme(language: Language, intake: Intake, registry: str, results: str) -> str:
     """The guide for people who only see the share."""
     kept = _KEPT[language].format(days=intake.keep_receipts_days) if intake.keep_receipts_days else ""
-    patterns = listed(intake.patterns)
-    return _README[language].format(patterns=patterns, registry=registry, results=results, kept=kept)
+    patterns, place = listed(intake.patterns), _PLACE[intake.identity][language]
+    return _README[language].format(place=place, patterns=patterns, registry=registry, results=results, kept=kept)
 
 
 def listed(patterns: tuple[str, ...]) -> str:

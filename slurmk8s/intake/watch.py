@@ -27,10 +27,7 @@ from slurmk8s.intake.wake import Wake
 from slurmk8s.intake.work import Desk, Fate, Item
 
 AT_A_TIME = 1000
-"""Items of one round of work: then the folder is looked at again, and small drops do not wait for a large burst."""
-SWEEP_SECONDS = 30.0
-RETRY_SECONDS = 30.0
-"""After a claim or a drop met trouble of its own (a full quota, a file that cannot be moved)."""
+"""Items of one round of work: then it is noted what became of them, and how many sbatch at a time Slurm stands."""
 LONGEST_PAUSE = 60.0
 """Between two questions to a Slurm that does not answer."""
 LATE_SECONDS = 5.0
@@ -127,7 +124,7 @@ class Watcher:
     def one_pass(self) -> None:
         """Look, claim, work. Trouble with the NAS as a whole ends the pass; the next one tries again."""
         try:
-            with folders.opened(self.config.nas, people_add=self.config.intake.identity == "owner") as opened:
+            with folders.of(self.config) as opened:
                 self._chores(opened)
                 started = time.thread_time()
                 found = self._scanner.looks(opened.submit)
@@ -206,7 +203,7 @@ class Watcher:
         if fate.drop is not None and fate.state == "filling":
             self._settling.wait_for_filling(fate.drop, now)
         elif fate.drop is not None:
-            self._settling.postpone(fate.drop, now + RETRY_SECONDS)
+            self._settling.postpone(fate.drop, now + self.config.intake.retry_seconds)
         if fate.claim is None:
             return
         self.figures.count(fate)
@@ -217,9 +214,10 @@ class Watcher:
             self.pending[fate.claim] = self._due(fate.fault)
 
     def _due(self, fault: ClusterFault | None) -> float:
+        seconds = self.config.intake.retry_seconds
         if fault is None:
-            return time.monotonic() + RETRY_SECONDS
-        return self._full.until(fault) if is_personal(fault) else 0.0
+            return time.monotonic() + seconds
+        return self._full.until(fault, seconds) if is_personal(fault) else 0.0
 
     def _slurm_answers(self, fault: ClusterFault | None) -> None:
         if fault is not None:
@@ -255,22 +253,28 @@ class Watcher:
     def _sweep(self, opened: Folders) -> None:
         """Take over claims that nobody works on, look for late second jobs, forget what is long answered."""
         now = time.monotonic()
-        self._next_sweep = now + SWEEP_SECONDS
         intake = self.config.intake
+        self._next_sweep = now + intake.retry_seconds
+        folders.keep_index(self.config.nas)
         results = str(self.config.nas.results_folder)
-        receipts.keep_readme(
-            opened, README, texts.readme(intake.language, intake, self.config.images.registry, results)
-        )
+        guide = texts.readme(intake.language, intake, self.config.images.registry, results)
+        try:
+            receipts.keep_readme(opened, README, guide)
+        except OSError as error:  # a folder of that name, say: claims are looked after all the same
+            logger.warning(f"{README} in submit/ cannot be kept: {error}.")
         others: dict[Claim, tuple[int, float]] = {}
         for claim in claims.claims(opened.open):
             if claim in self.pending or claim in self.doubtful:
                 continue
-            changed = os.stat(claim.name, dir_fd=opened.open).st_mtime_ns
+            try:
+                changed = os.stat(claim.name, dir_fd=opened.open).st_mtime_ns
+            except FileNotFoundError:  # another watcher has just finished it
+                continue
             before = self._others.get(claim)
             since = before[1] if before and before[0] == changed else now
             # At the start all are taken at once: they are most likely our own. If another watcher is at work on one,
             # the journal decides between us.
-            if not self._swept_once or now - since > 2 * self.config.slurm.command_seconds + SWEEP_SECONDS:
+            if not self._swept_once or now - since > 2 * self.config.slurm.command_seconds + intake.retry_seconds:
                 self.pending[claim] = 0.0
             else:
                 others[claim] = (changed, since)
@@ -294,7 +298,10 @@ class Watcher:
         for claim in claims.claims(opened.done):
             if here - claim.claimed < KEEP_SECONDS:
                 break  # they are in order
-            old = there - os.stat(claim.name, dir_fd=opened.done).st_mtime > KEEP_SECONDS
+            try:
+                old = there - os.stat(claim.name, dir_fd=opened.done).st_mtime > KEEP_SECONDS
+            except FileNotFoundError:  # forgotten by another watcher
+                continue
             if old and self.desk.look_for_others(opened, claim):
                 claims.forget(opened, claim)
                 self.pulse.beat()

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Literal
 
 from loguru import logger
 
+from slurmk8s import durable
 from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, PersonFault
 from slurmk8s.intake import claim as claims
-from slurmk8s.intake import durable, journal, receipts, scan
+from slurmk8s.intake import journal, receipts, scan
 from slurmk8s.intake.answer import LARGEST, Answering
 from slurmk8s.intake.case import Case, opened
 from slurmk8s.intake.claim import Claim
@@ -136,6 +137,12 @@ class _Round:
         return left
 
     def _waits(self, case: Case, fault: ClusterFault) -> Fate:
+        if self.waiting_for is not None:
+            fault = self.waiting_for
+        elif case.identity is not None and case.identity.name in self.waits:
+            fault = self.waits[case.identity.name]
+        else:
+            fault = self.desk.answering.whose(fault, case.identity)
         if is_personal(fault):
             self.waits[fault.user] = fault
         else:

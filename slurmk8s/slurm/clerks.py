@@ -20,18 +20,19 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 
-from slurmk8s.slurm.execute import Done, Errand, Order, execute_all
+from slurmk8s.slurm.execute import LONGEST_WORDS, SECONDS_TO_GO, Done, Errand, Order, execute_all
 
 LONGEST = 16 << 20
 """Bytes of one part: a script is as long as a drop may be."""
-LONGEST_WORDS = 1 << 20
-"""Of what a program says. sbatch says a line or two."""
 MOST_PARTS = 10_000
 PIPE = 65536
 SECONDS_MORE = 5.0
 """A clerk that has not answered by then has been stopped."""
 
 Person = tuple[int, int, tuple[int, ...]]
+
+_unreaped: list[subprocess.Popen[bytes]] = []
+"""Clerks that were killed and could not be waited for: their person traces them."""
 
 
 class Clerks:
@@ -53,10 +54,6 @@ class Clerks:
             for clerk in [clerk for clerks in idle.values() for clerk in clerks]:
                 clerk.dismiss()
 
-    def run(self, order: Order, stdin: bytes = b"") -> Done:
-        """Have one run."""
-        return self.run_all([(order, stdin)], 1)[0]
-
     def run_all(self, errands: Sequence[Errand], at_once: int) -> list[Done]:
         """Have errands of one person run. If the clerk is killed, nobody knows what became of them."""
         order = errands[0][0]
@@ -70,7 +67,7 @@ class Clerks:
             return execute_all(errands, at_once)
         try:
             done = clerk.ask(errands, at_once)
-        except (OSError, EOFError, ValueError, KeyError, TypeError):
+        except (OSError, EOFError, ValueError, KeyError, TypeError, RecursionError):
             clerk.dismiss()
             return [Done(-signal.SIGKILL)] * len(errands)
         self._idle.setdefault(person, []).append(clerk)
@@ -79,6 +76,7 @@ class Clerks:
 
 class _Clerk:
     def __init__(self, person: Person) -> None:
+        _unreaped[:] = [process for process in _unreaped if process.poll() is None]
         uid, gid, groups = person
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-m", "slurmk8s.slurm.clerks"],
@@ -95,6 +93,9 @@ class _Clerk:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._to, self._from = self._process.stdin, self._process.stdout
+        # The person can open the other ends too, and take away what was just there: nothing here may wait for it.
+        for ours in (self._to, self._from):
+            os.set_blocking(ours.fileno(), False)
 
     def ask(self, errands: Sequence[Errand], at_once: int) -> list[Done]:
         slowest = max(order.seconds for order, _ in errands)
@@ -102,7 +103,7 @@ class _Clerk:
         orders = [asdict(replace(order, uid=None, gid=None, groups=None)) for order, _ in errands]
         head = {"orders": orders, "at_once": at_once}
         _send(self._to.fileno(), [json.dumps(head).encode(), *(stdin for _, stdin in errands)], deadline)
-        said, *parts = _receive(self._from.fileno(), deadline)
+        said, *parts = _receive(self._from.fileno(), deadline, 1 + 2 * len(errands), LONGEST_WORDS)
         ends = json.loads(said)
         if len(ends) != len(errands) or len(parts) != 2 * len(errands):
             raise ValueError("not an answer")
@@ -117,7 +118,10 @@ class _Clerk:
         with contextlib.suppress(OSError):
             self._to.close()
         self._from.close()
-        self._process.wait()
+        try:
+            self._process.wait(SECONDS_TO_GO)
+        except subprocess.TimeoutExpired:
+            _unreaped.append(self._process)
 
 
 def _status(value: object) -> int | None:
@@ -135,15 +139,18 @@ def _send(descriptor: int, parts: Sequence[bytes], deadline: float | None = None
     while left:
         if deadline is not None and not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
             raise TimeoutError
-        left = left[os.write(descriptor, left[:PIPE]) :]
+        with contextlib.suppress(BlockingIOError):
+            left = left[os.write(descriptor, left[:PIPE]) :]
 
 
-def _receive(descriptor: int, deadline: float | None = None) -> list[bytes]:
+def _receive(
+    descriptor: int, deadline: float | None = None, most: int = MOST_PARTS, longest: int = LONGEST
+) -> list[bytes]:
     (count,) = struct.unpack("!I", _exactly(descriptor, 4, deadline))
-    if not 0 < count <= MOST_PARTS:
+    if not 0 < count <= most:
         raise ValueError("too many parts")
     lengths = struct.unpack(f"!{count}I", _exactly(descriptor, 4 * count, deadline))
-    if max(lengths) > LONGEST:
+    if max(lengths) > longest:
         raise ValueError("too long")
     return [_exactly(descriptor, length, deadline) for length in lengths]
 
@@ -155,7 +162,10 @@ def _exactly(descriptor: int, length: int, deadline: float | None) -> bytes:
     while len(data) < length:
         if deadline is not None and not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
             raise TimeoutError
-        part = os.read(descriptor, min(length - len(data), 1 << 20))
+        try:
+            part = os.read(descriptor, min(length - len(data), 1 << 20))
+        except BlockingIOError:
+            continue
         if not part:
             raise EOFError
         data += part

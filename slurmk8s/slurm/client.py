@@ -66,6 +66,8 @@ class Job:
     """`--mail-user`, as the person wrote it; Slurm puts their login name where they name nobody."""
     mail_types: tuple[str, ...] = ()
     """`--mail-type` in Slurm's words, such as END and FAIL; empty if they ask for no mail."""
+    preempted: float | None = None
+    """When a job of higher priority last took its place."""
     completing: bool = False
     """Whether it has ended (or was requeued) and its Epilog has not, whatever `state` says."""
 

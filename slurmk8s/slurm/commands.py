@@ -65,9 +65,11 @@ class SlurmCommands:
             return fault
         if done.returncode != 0:
             return full.judged(self.programs, done, script, identity)
-        answer = re.fullmatch(r"(\d+)(?:;\S+)?", text(done.stdout).strip())
+        answer = re.fullmatch(r"([0-9]{1,10})(?:;\S+)?", text(done.stdout).strip())
         if answer is None:
-            return SlurmUnreachable(f"sbatch ended well but named no job: {text(done.stdout)!r} {words(done)}")
+            unclear = SlurmUnreachable(f"sbatch ended well but named no job: {text(done.stdout)[:200]!r} {words(done)}")
+            unclear.of_person = identity is not None
+            return unclear
         return int(answer[1])
 
     def job(self, job_id: int) -> Job | None:

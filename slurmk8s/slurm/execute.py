@@ -9,6 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 SECONDS_TO_LISTEN = 0.2
+SECONDS_TO_GO = 1.0
+"""For a program that was killed. One that its person traces stays, dead, for as long as that person likes."""
+LONGEST_WORDS = 1 << 20
+"""Bytes that are read of what a person's program says: the person can make it say any amount."""
+
+_unreaped: list[int] = []
+"""Programs that have ended and could not be waited for."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +49,9 @@ Errand = tuple[Order, bytes]
 """An order and what the program reads."""
 
 
-def execute(order: Order, stdin: bytes = b"") -> Done:
-    """Run one to its end."""
-    return execute_all([(order, stdin)], 1)[0]
-
-
 def execute_all(errands: Sequence[Errand], at_once: int) -> list[Done]:
     """Run all to their ends, begun in this order, so many at a time."""
+    _unreaped[:] = [pid for pid in _unreaped if not _has_gone(pid)]
     done: dict[int, Done] = {}
     running: dict[int, tuple[int, _Running]] = {}
     """By descriptor: the errand's number and its program."""
@@ -103,25 +106,50 @@ class _Running:
     def _says(self) -> bool:
         if not self.order.last_words:
             return False
-        line = _content(self.err).rstrip().rpartition(b"\n")[2]
+        line = self._read(self.err).rstrip().rpartition(b"\n")[2]
         return any(word.encode() in line for word in self.order.last_words)
 
     def finish(self, *, by_itself: bool) -> Done:
         if not by_itself:
             os.kill(self.pid, signal.SIGKILL)
-        status: int | None = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        status = _end_of(self.pid)
         if not by_itself:
             status = 1 if self._says() else None
-        done = Done(status, _content(self.out), _content(self.err))
+        done = Done(status, self._read(self.out), self._read(self.err))
         for descriptor in (self.ended, self.out, self.err):
             os.close(descriptor)
         return done
+
+    def _read(self, descriptor: int) -> bytes:
+        size = os.fstat(descriptor).st_size
+        return os.pread(descriptor, size if self.order.uid is None else min(size, LONGEST_WORDS), 0)
+
+
+def _end_of(pid: int) -> int | None:
+    """How it ended; None if somebody else keeps that for now."""
+    deadline = time.monotonic() + SECONDS_TO_GO
+    while True:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > deadline:
+            _unreaped.append(pid)
+            return None
+        time.sleep(0.001)
+
+
+def _has_gone(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:  # it was started before we were forked: somebody else's to wait for
+        return True
 
 
 def _begin(order: Order, stdin: bytes) -> _Running | Done:
     given, out, err = (os.memfd_create(name) for name in ("stdin", "stdout", "stderr"))
     try:
-        _write_all(given, stdin)
+        with open(given, "wb", closefd=False) as file:
+            file.write(stdin)
         os.lseek(given, 0, os.SEEK_SET)
         pid = _spawn(order, (given, out, err))
         return _Running(order, pid, os.pidfd_open(pid), out, err, time.monotonic() + order.seconds)
@@ -149,14 +177,3 @@ def _spawn(order: Order, streams: tuple[int, int, int]) -> int:
     )
     process.returncode = 0  # it is waited for by its number, not by this object
     return process.pid
-
-
-def _write_all(descriptor: int, data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(descriptor, left) :]
-
-
-def _content(descriptor: int) -> bytes:
-    size = os.fstat(descriptor).st_size
-    return os.pread(descriptor, size, 0) if size else b""

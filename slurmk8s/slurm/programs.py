@@ -13,6 +13,9 @@ from slurmk8s.slurm.execute import Done, Errand, Order, execute_all
 
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
+LONGEST_SAID = 2000
+"""Characters that are passed on of what a program says."""
+
 Execute = Callable[[Sequence[Errand], int], list[Done]]
 """What runs errands of one person, so many at a time."""
 
@@ -123,22 +126,35 @@ class Programs:
 
 def heard(order: Order, done: Done) -> "subprocess.CompletedProcess[bytes]":
     """What a program that has ended says; SlurmUnreachable if it gave no answer."""
+    ended = subprocess.CompletedProcess(list(order.command), done.status or 0, done.stdout, done.stderr)
+    if (fault := _unheard(order, done, ended)) is not None:
+        fault.of_person = order.uid is not None
+        raise fault
+    return ended
+
+
+def _unheard(order: Order, done: Done, ended: "subprocess.CompletedProcess[bytes]") -> SlurmUnreachable | None:
     name = Path(order.command[0]).name
     if done.trouble:
-        raise SlurmUnreachable(f"{done.trouble}.", "Check [slurm] bin_folder.")
+        return SlurmUnreachable(f"{readable(done.trouble)}.", "Check [slurm] bin_folder.")
     if done.status is None:
-        raise NoAnswer(
+        return NoAnswer(
             f"{name} gave no answer within {order.seconds:g} seconds.",
             "Look at slurmctld's log; `scontrol ping` says whether it answers.",
         )
     if done.status < 0:
-        raise NoAnswer(f"{name} was killed by signal {-done.status} before it answered.")
-    ended = subprocess.CompletedProcess(list(order.command), done.status, done.stdout, done.stderr)
+        return NoAnswer(f"{name} was killed by signal {-done.status} before it answered.")
     if done.status > 0 and outcome_unknown(ended):
-        raise SlurmUnreachable(
-            f"{name} did not reach Slurm: {words(ended)}", "`scontrol ping` says whether slurmctld answers."
+        return SlurmUnreachable(
+            f"{name} did not reach Slurm: {words(ended)}.", "`scontrol ping` says whether slurmctld answers."
         )
-    return ended
+    return None
+
+
+def readable(said: str) -> str:
+    """Words for a log or a note: on one line, not long, and nothing that a terminal would obey."""
+    shown = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in said)
+    return shown if len(shown) <= LONGEST_SAID else shown[:LONGEST_SAID] + "…"
 
 
 def text(output: bytes) -> str:
@@ -156,7 +172,7 @@ def words(done: "subprocess.CompletedProcess[bytes]") -> str:
     lines = [line.rstrip(".") for line in lines if line]
     if len(lines) > 1 and lines[-1] == "Batch job submission failed: Unspecified error":
         lines.pop()  # job_submit.lua has said why
-    return "; ".join(lines) or f"status {done.returncode} without a word"
+    return readable("; ".join(lines)) or f"status {done.returncode} without a word"
 
 
 def outcome_unknown(done: "subprocess.CompletedProcess[bytes]") -> bool:

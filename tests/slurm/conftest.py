@@ -256,6 +256,14 @@ def full_slurm() -> Iterator[BareSlurm]:
         yield slurm
 
 
+@pytest.fixture(scope="module")
+def lossy_slurm() -> Iterator[BareSlurm]:
+    """A cluster that notices a lost node, and forgets an ended job, within seconds."""
+    with private_slurm("SlurmdTimeout=6", "MinJobAge=10") as slurm:
+        slurm.start_all()
+        yield slurm
+
+
 @pytest.fixture(scope="session")
 def running_accounting(alice: Identity, bob: Identity) -> Iterator[BareSlurm]:
     """The cluster with slurmdbd, started once for all tests that need it (about five seconds)."""

@@ -3,6 +3,8 @@
 import secrets
 import signal
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -345,7 +347,8 @@ def test_the_end_is_told_while_the_epilog_runs(
 
 
 def ask_everything(commands: SlurmCommands, alice: Identity) -> None:
-    for question in (
+    """All at the same time: each of Slurm's programs tries for some seconds."""
+    questions: tuple[Callable[[], object], ...] = (
         lambda: commands.submit(SLEEP, [], alice),
         lambda: commands.job(1),
         lambda: commands.ids_by_key(alice.uid),
@@ -355,9 +358,12 @@ def ask_everything(commands: SlurmCommands, alice: Identity) -> None:
         lambda: commands.drain("node1", "reason"),
         commands.live_jobs,
         commands.facts,
-    ):
+    )
+    with ThreadPoolExecutor(len(questions)) as pool:
+        asked = [pool.submit(question) for question in questions]
+    for answer in asked:
         with pytest.raises(SlurmUnreachable):
-            question()
+            answer.result()
 
 
 def test_a_dead_controller_is_unknown(bare_slurm: Any, alice: Identity) -> None:

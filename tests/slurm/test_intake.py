@@ -158,29 +158,19 @@ def test_while_slurm_is_away_a_drop_waits_with_a_note(ready: Intake, name: str, 
     assert len(ready.job_ids(name)) == 1
 
 
-def stub_sbatch(intake: Intake, first_call: str) -> None:
-    """Put an sbatch before the real one that behaves oddly the first time, as a slow slurmctld makes it."""
-    folder = intake.folder / "bin"
-    folder.mkdir()
-    for program in ("scontrol", "squeue", "scancel", "sinfo", "sacctmgr", "sprio"):
-        (folder / program).symlink_to(f"/usr/bin/{program}")
-    (folder / "sbatch").write_text(
-        f"""#!/bin/sh
-if mkdir {folder}/called 2>/dev/null; then
-    {first_call}
+def lose_the_first_reply(intake: Intake, commands: str) -> None:
+    """The first sbatch runs these commands and fails, as with a slow slurmctld."""
+    intake.before_sbatch(
+        f"""if mkdir {intake.programs}/called 2>/dev/null; then
+    {commands}
     echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2
     exit 1
-fi
-exec /usr/bin/sbatch "$@"
-"""
+fi"""
     )
-    (folder / "sbatch").chmod(0o755)
-    folder.chmod(0o777)
-    intake.settings["bin_folder"] = folder
 
 
 def test_a_job_whose_reply_was_lost_is_found_by_its_key(ready: Intake, name: str, wait_for: Callable[..., Any]) -> None:
-    stub_sbatch(ready, '/usr/bin/sbatch "$@" >/dev/null')
+    lose_the_first_reply(ready, '/usr/bin/sbatch "$@" >/dev/null')
     ready.drop(name)
     ready.start()
     wait_for(lambda: len(ready.names("processed")) == 2, "the receipt")
@@ -192,7 +182,7 @@ def test_a_job_that_slurm_accepts_late_is_cancelled_before_it_runs(
     ready: Intake, name: str, wait_for: Callable[..., Any]
 ) -> None:
     late = 'script=$(cat); (sleep 6; printf "%s\\n" "$script" | /usr/bin/sbatch "$@") >/dev/null 2>&1 &'
-    stub_sbatch(ready, late)
+    lose_the_first_reply(ready, late)
     ready.drop(name)
     ready.start()
     wait_for(lambda: len(ready.names("processed")) == 2, "the receipt")

@@ -163,17 +163,7 @@ def test_drops_that_waited_go_in_the_order_they_came(ready: Intake, name: str, w
 
 def test_a_persons_killed_sbatch_holds_up_nobody_else(ready: Intake, name: str, wait_for: WaitFor) -> None:
     """People may kill what runs as them; their own drop then waits, is looked for, and becomes one job."""
-    folder = ready.folder / "bin"
-    folder.mkdir()
-    for program in ("scontrol", "squeue", "scancel", "sinfo", "sacctmgr"):
-        (folder / program).symlink_to(f"/usr/bin/{program}")
-    (folder / "sbatch").write_text(
-        f'#!/bin/sh\n[ "$(id -un)" = {ALICE} ] && mkdir {folder}/called 2>/dev/null && kill -9 $$\n'
-        'exec /usr/bin/sbatch "$@"\n'
-    )
-    (folder / "sbatch").chmod(0o755)
-    folder.chmod(0o777)
-    ready.settings["bin_folder"] = folder
+    ready.before_sbatch(f'[ "$(id -un)" = {ALICE} ] && mkdir {ready.programs}/called 2>/dev/null && kill -9 $$')
     ready.start()
     ready.drop(f"a-{name}")
     wait_for(lambda: f"a-{name}.waiting.txt" in ready.names("submit"), "a note that it waits")
@@ -229,22 +219,12 @@ def test_a_persons_folder_that_all_can_write_to_is_refused(ready: Intake, name: 
 
 def test_what_is_kept_and_submitted_is_what_was_checked(ready: Intake, name: str) -> None:
     """A person may write on through a descriptor that was opened before the claim: it changes nothing any more."""
-    folder = ready.folder / "bin"
-    folder.mkdir()
-    for program in ("scontrol", "squeue", "scancel", "sinfo", "sacctmgr"):
-        (folder / program).symlink_to(f"/usr/bin/{program}")
-    other = GOOD.replace(b"id -un", b"echo somebody else was here")
-    (folder / "other").write_bytes(other)
     # Between the check and the submission the dropped file itself is overwritten, wherever it lies by now.
-    (folder / "sbatch").write_text(
-        f"#!/bin/sh\nfind {ready.jobs}/.intake -name {name} -exec cp {folder}/other '{{}}' ';' 2>/dev/null\n"
-        'exec /usr/bin/sbatch "$@"\n'
-    )
-    (folder / "sbatch").chmod(0o755)
-    folder.chmod(0o777)
+    overwritten = f"find {ready.jobs}/.intake -name {name} -exec cp {ready.programs}/other '{{}}' ';' 2>/dev/null"
+    ready.before_sbatch(overwritten)
+    (ready.programs / "other").write_bytes(GOOD.replace(b"id -un", b"echo somebody else was here"))
     (ready.jobs / ".intake").chmod(0o755)
     (ready.jobs / ".intake" / "open").chmod(0o755)
-    ready.settings["bin_folder"] = folder
     ready.drop(name)
     assert ready.once().returncode == 0
     (job_id,) = ready.job_ids(name)

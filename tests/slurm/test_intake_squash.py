@@ -60,10 +60,11 @@ def test_two_peoples_private_drops_run_as_those_two(
         (ALICE, 'mkfifo "$1"', "pipe"),
         (ALICE, 'echo x >"$1"; chmod 0 "$1"', "may not read"),
         (ALICE, 'echo x >"$1"; ln "$1" "$1.tmp"', "hard links"),
+        (ALICE, 'echo x >"$1"; chmod 666 "$1"', "Everybody can write"),
         (ALICE, 'mkdir -m 700 "$1"', "folder"),
         (ALICE, 'umask 077; printf "#!/bin/sh\\n#SBATCH --tme=3\\nid\\n" >"$1"', "Did you mean --time?"),
     ],
-    ids=["root's", "nobody's", "unknown", "symlink", "fifo", "unreadable", "hard link", "folder", "mistake"],
+    ids=["root's", "nobody's", "unknown", "symlink", "fifo", "unreadable", "hard link", "open", "folder", "mistake"],
 )
 def test_what_is_refused_gets_its_reason(
     intake: Intake, share: nas.Share, name: str, user: str, command: str, reason: str

@@ -43,7 +43,7 @@ def test_a_full_disk_keeps_the_old_record(
 ) -> None:
     """The new one is written beside it: here onto a device that is always full."""
     store.save(record())
-    (tmp_path / "state/jobs/7.tmp").symlink_to("/dev/full")
+    (tmp_path / "state/jobs/7.json.tmp").symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space"):
         store.save(record(name="new"))
     assert store.load(7) == record()

@@ -113,11 +113,11 @@ def test_folders_from_a_plain_mkdir_are_opened_and_an_admins_narrower_ones_stay(
 
 
 def test_the_folder_of_the_index_is_nobodys_to_list_and_an_admins_own_stays(nas: Nas) -> None:
-    with folders.opened(nas, people_add=True):
-        assert not nas.results_folder.exists()
+    folders.keep_index(nas)
+    assert not nas.results_folder.exists()
     index = nas.results_folder / ".index"
     nas.results_folder.mkdir()
     for mode in (0o1733, 0o3773):
-        with folders.opened(nas, people_add=True):
-            assert index.stat().st_mode & 0o7777 == mode
+        folders.keep_index(nas)
+        assert index.stat().st_mode & 0o7777 == mode
         index.chmod(0o3773)

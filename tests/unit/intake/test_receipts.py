@@ -95,10 +95,13 @@ def test_a_delivery_that_is_repeated_after_a_crash_tells_nothing_twice(
 
 def test_a_half_written_receipt_is_written_again(nas: Nas, delivery: Delivery) -> None:
     folder = nas.jobs_folder / "processed"
-    (folder / f".{delivery.claim.token}.text.tmp").write_bytes(b"hal")
+    ended = receipts.prepare_job(delivery, 7, b"whole", text_of(delivery))  # whose process ended in the middle of it
+    for name in names(folder):
+        (folder / name).write_bytes(b"hal")
     receipts.publish(receipts.prepare_job(delivery, 7, b"whole", text_of(delivery)))
     assert names(folder) == ["job.sh.7", "job.sh.7.receipt.txt"]
     assert (folder / "job.sh.7").read_bytes() == b"whole"
+    receipts.discard(ended)
 
 
 def test_a_link_is_delivered_as_the_link_it_is(nas: Nas, submit: Path, opened: Folders, tmp_path: Path) -> None:
@@ -194,7 +197,28 @@ def test_every_text_says_who_what_and_the_reference(language: Language) -> None:
 
 def test_a_waiting_note_says_in_the_persons_language_what_it_waits_for() -> None:
     silent = SlurmUnreachable("sbatch gave no answer within 60 seconds.", "Look at slurmctld's log.")
-    assert texts.cause("en", silent) == "sbatch gave no answer within 60 seconds."
+    assert texts.cause("en", silent) == "Slurm does not answer: sbatch gave no answer within 60 seconds."
     assert texts.cause("ko", silent).startswith("Slurm이 응답하지 않습니다.")
     assert texts.cause("ko", silent).endswith("sbatch gave no answer within 60 seconds.")
     assert "Slurm" not in texts.cause("ko", ClusterFault("The NAS is not mounted."))
+
+
+def test_a_forged_receipt_is_not_taken_for_ours(nas: Nas, delivery: Delivery) -> None:
+    """The key is in the job's comment, which everybody can read in Slurm."""
+    folder = nas.jobs_folder / "processed"
+    forged = folder / "job.sh.7.receipt.txt"
+    forged.write_text(text_of(delivery))
+    os.chown(forged, 54321, 54321)
+    receipts.publish(receipts.prepare_job(delivery, 7, b"#!/bin/sh\n", text_of(delivery)))
+    told = [path for path in folder.glob("*.receipt.txt") if path.stat().st_uid == os.geteuid()]
+    assert len(told) == 1
+    assert forged.stat().st_uid == 54321
+
+
+def test_a_folder_in_the_place_of_a_waiting_note_stops_nothing(submit: Path, delivery: Delivery) -> None:
+    receipts.tell_waiting(delivery, text_of(delivery))
+    (note,) = submit.glob("*.waiting.txt")
+    note.unlink()
+    note.mkdir()
+    receipts.clear_waiting(delivery.folders, delivery.claim, delivery.inside, None)
+    assert note.is_dir()
