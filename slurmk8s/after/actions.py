@@ -32,8 +32,8 @@ class Actions:
     async def mail(self, items: Sequence[Item], to: Sequence[str] = ()) -> None:
         """One mail about one job, an array, or several jobs of one person. `to` takes the place of who asked for it."""
         settings, first = self._settings.mail, items[0]
-        addresses, remark = recipients(first.owner.user, first.owner.mail_user, settings)
-        message = self._about(items, remark)
+        addresses, allowed = recipients(first.owner.user, first.owner.mail_user, settings)
+        message = self._about(items, allowed)
         request = {
             "kind": "mail",
             "host": settings.host,
@@ -113,15 +113,15 @@ class Actions:
         except (KeyError, TypeError, ValueError):
             raise ClusterFault(f"The list of array {items[0].array} makes no sense.") from None
 
-    def _about(self, items: Sequence[Item], remark: str = "", *, in_room: bool = False) -> words.Message:
+    def _about(self, items: Sequence[Item], allowed: str = "", *, in_room: bool = False) -> words.Message:
         """In the person's language; in a room, which is for many, in the site's."""
         cluster = self._config.cluster
         language = self._config.intake.language_of(None if in_room else items[0].owner.user)
         if len(items) > 1:
             return words.about_several(items, cluster, self._results, language)
         if items[0].tasks:
-            return words.about_array(items[0], cluster, self._results, language)
-        return words.about_job(items[0].summary, cluster, self._results, language, remark)
+            return words.about_array(items[0], cluster, self._results, language, allowed)
+        return words.about_job(items[0].summary, cluster, self._results, language, allowed)
 
     def _message_id(self, items: Sequence[Item]) -> str:
         first, last = items[0], items[-1]

@@ -2,10 +2,8 @@
 
 A `.tar.zst` that unpacks to `<job id>/`, in which `sha256sum -c checksums.txt` passes. It is written beside its name,
 read back, and every file compared with checksums.txt, before it counts; only then may anything of the original go.
-zstd is the program, not a library: whoever unpacks the archive needs it as well, and every system has it.
 """
 
-import contextlib
 import hashlib
 import os
 import shutil
@@ -17,14 +15,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from slurmk8s.after.answering import answer
-from slurmk8s.errors import ClusterFault, PersonFault, SetupError
-from slurmk8s.results import faults, files, paths, sums
+from slurmk8s.errors import ClusterFault, PersonFault
+from slurmk8s.results import archived, faults, files, paths, sums
 from slurmk8s.results.hashing import Identity
 from slurmk8s.results.walk import walk
 
 # What a bundle keeps when the rest is in its archive: lists and reports read it.
 KEPT = (paths.SUMMARY, paths.SUMMARY_TEXT, paths.MARKER)
-_CHUNK = 1 << 20
 
 
 def archive(request: dict[str, Any]) -> dict[str, Any]:
@@ -33,6 +30,11 @@ def archive(request: dict[str, Any]) -> dict[str, Any]:
         raise PersonFault("Bundles are never archived as root.")
     name = f"{request['job_id']}.tar.zst"
     target = request["folder"] or request["results"]
+    if request["folder"] and not os.access(target, os.W_OK | os.X_OK):
+        raise ClusterFault(
+            f"The folder for archives, {target}, is not there or its person cannot write to it.",
+            "The administrator makes it for them, as docs/after.md says. It is tried again.",
+        )
     try:
         with files.folder(request["results"]) as root, files.folder(target) as folder:
             if not files.is_own_folder(root, str(request["job_id"])):
@@ -44,8 +46,7 @@ def archive(request: dict[str, Any]) -> dict[str, Any]:
                         return {"archive": f"{target}/{name}", "removed": False}
                     if fingerprint(root, str(request["job_id"])) != seen:
                         raise ClusterFault("The bundle changed while it was archived; its original stays for now.")
-                    said = f"The files of this job are in {target}/{name}\n"
-                    files.write(bundle, paths.ARCHIVED, [said.encode("utf-8", "backslashreplace")], 0o600)
+                    archived.note(bundle, f"{target}/{name}")
                 elif not files.is_own_file(folder, name):
                     raise PersonFault(f"{target}/{name} is gone, so nothing more of the bundle is removed.")
                 remove(bundle)
@@ -65,10 +66,7 @@ def make(root: int, job: str, folder: int, name: str, request: dict[str, Any]) -
             seen = _write(root, job, file, request)
             os.fsync(descriptor)
             file.seek(0)
-            try:
-                _check(root, job, file, request["zstd"])
-            except tarfile.TarError as error:
-                raise ClusterFault(f"The new archive cannot be read back ({error}).", "It is tried again.") from None
+            _check(root, job, file, request["zstd"])
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         files.remove(folder, temporary)
@@ -80,7 +78,7 @@ def make(root: int, job: str, folder: int, name: str, request: dict[str, Any]) -
 def _write(root: int, job: str, file: Any, request: dict[str, Any]) -> str:  # noqa: ANN401 - a binary file
     level, threads = f"-{request['level']}", f"-T{request['threads']}"
     digest = hashlib.sha256()
-    with _zstd([request["zstd"], "-q", "-c", level, threads], subprocess.PIPE, file) as process:
+    with archived.through_zstd([request["zstd"], "-q", "-c", level, threads], subprocess.PIPE, file) as process:
         assert process.stdin is not None
         # GNU's format takes names of any bytes and files of any size, and every tar reads it.
         with tarfile.open(
@@ -123,23 +121,12 @@ def _add(tar: tarfile.TarFile, path: bytes, found: os.stat_result, parent: int, 
 def _check(root: int, job: str, file: Any, zstd: str) -> None:  # noqa: ANN401 - a binary file
     """Read the archive back: every file that checksums.txt names must be in it, as it says."""
     wanted = _digests(root, job)
-    with _zstd([zstd, "-q", "-d", "-c"], file, subprocess.PIPE) as process:
-        assert process.stdout is not None
-        with tarfile.open(fileobj=process.stdout, mode="r|", encoding="utf-8", errors="surrogateescape") as tar:
-            for member in tar:
-                name = os.fsencode(member.name).removeprefix(os.fsencode(job) + b"/")
-                if not member.isreg() or name not in wanted:
-                    continue
-                content = tar.extractfile(member)
-                assert content is not None
-                digest = hashlib.sha256()
-                while data := content.read(_CHUNK):
-                    digest.update(data)
-                if digest.hexdigest() != wanted.pop(name):
-                    raise PersonFault(
-                        f"{os.fsdecode(name)} is no longer what checksums.txt says, so the bundle is not archived.",
-                        f"`slurmk8s verify {job}` tells more.",
-                    )
+    for member in archived.members(file, zstd):
+        if member.path in wanted and member.digest != wanted.pop(member.path):
+            raise PersonFault(
+                f"{os.fsdecode(member.path)} is no longer what checksums.txt says, so the bundle is not archived.",
+                f"`slurmk8s verify {job}` tells more.",
+            )
     if wanted:
         missing = os.fsdecode(min(wanted))
         raise PersonFault(f"{missing} is in checksums.txt and no longer in the bundle, so it is not archived.")
@@ -203,39 +190,6 @@ def remove(bundle: int) -> None:
         else:
             files.remove(bundle, name)
     files.sync(bundle)
-
-
-@contextlib.contextmanager
-def _zstd(command: list[str], stdin: Any, stdout: Any) -> Iterator["subprocess.Popen[bytes]"]:  # noqa: ANN401 - as Popen
-    try:
-        process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE)
-    except OSError as error:
-        raise SetupError(
-            f"{command[0]} cannot be run: {error.strerror}.", "Install zstd, or set after.archive.zstd."
-        ) from None
-    assert process.stderr is not None
-    try:
-        with contextlib.suppress(BrokenPipeError):  # it has ended, and says why
-            yield process
-        for pipe in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):
-                if pipe is not None:
-                    pipe.close()
-        said = process.stderr.read(1000).decode("utf-8", "replace").strip()
-        if process.wait() not in (0, -13):  # SIGPIPE: it had more, and we had seen the end
-            raise _failed(said)
-    finally:
-        process.kill()
-        process.wait()
-        process.stderr.close()
-
-
-def _failed(said: str) -> Exception:
-    if "No space left" in said:
-        return ClusterFault("There is no space for the archive.", "Free some; it is tried again.")
-    if "quota" in said:
-        return PersonFault("Your quota is used up, so there is no archive.")
-    return ClusterFault(f"zstd failed: {said or 'without a word'}.")
 
 
 def main() -> int:

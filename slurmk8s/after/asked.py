@@ -32,7 +32,7 @@ def wants_array(types: tuple[str, ...], states: list[str]) -> bool:
 
 
 def recipients(user: str, asked: str, settings: Mail) -> tuple[tuple[str, ...], str]:
-    """The addresses, and what the person should know about them if it is not what they asked for."""
+    """The addresses; and if not all that were asked for are among them, the domains that are allowed."""
     own = f"{user}@{settings.domain}"
     words = [word.strip() for word in asked.split(",") if word.strip()] or [user]
     allowed: list[str] = []
@@ -44,8 +44,7 @@ def recipients(user: str, asked: str, settings: Mail) -> tuple[tuple[str, ...], 
     kept = tuple(dict.fromkeys(allowed))
     if len(allowed) == len(words):
         return kept, ""
-    reason = f"--mail-user names an address that this site does not send to; it allows {_domains(settings)}."
-    return kept or (own,), reason
+    return kept or (own,), _domains(settings)
 
 
 def _domains(settings: Mail) -> str:

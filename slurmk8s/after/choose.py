@@ -3,13 +3,16 @@
 from slurmk8s.after.asked import about_each_task, wants
 from slurmk8s.after.item import Item
 from slurmk8s.config.after import After, Chat, Command
+from slurmk8s.results.summary import NODE_AFTER_HEAD
 
 
 def chosen(item: Item, settings: After) -> list[str]:
     """The actions by name."""
     state, types = str(item.summary.get("state")), item.owner.mail_types
     actions: list[str] = []
-    if settings.mail.host:
+    # A node that was lost and came back: people have had their message from the head node.
+    told = item.summary.get("written_by") == NODE_AFTER_HEAD
+    if settings.mail.host and not told:
         if item.array is not None and not about_each_task(types) and state != "requeued":
             actions += (
                 ["array"] if wants(types, "failed") else []
@@ -18,7 +21,7 @@ def chosen(item: Item, settings: After) -> list[str]:
             actions.append("mail")
     if settings.archive.enabled and state in settings.archive.states and item.summary.get("complete") is True:
         actions.append("archive")
-    for name, chat in settings.chats.items():
+    for name, chat in () if told else settings.chats.items():
         if _concerns(chat, item) and (not chat.asked or wants(types, state)):
             actions.append(f"chat.{name}")
     actions += [f"command.{name}" for name, command in settings.commands.items() if _concerns(command, item)]

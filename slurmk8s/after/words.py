@@ -55,6 +55,8 @@ _LABELS: dict[Language, dict[str, str]] = {
         "more": "… and {count} more",
         "folded": "These came faster than one by one is useful, so they are in one message.",
         "task": "task",
+        "complete": "complete",
+        "allowed": "--mail-user names an address that this site does not send to; it allows {domains}.",
     },
     "ko": {
         "job": "작업 {id} {name}: {state}",
@@ -70,6 +72,8 @@ _LABELS: dict[Language, dict[str, str]] = {
         "more": "… 외 {count}개",
         "folded": "짧은 시간에 여러 작업이 끝나 하나의 메시지로 묶었습니다.",
         "task": "태스크",
+        "complete": "모두 있음",
+        "allowed": "--mail-user에 이 사이트가 보내지 않는 주소가 있습니다. 허용된 도메인: {domains}",
     },
 }
 
@@ -82,8 +86,8 @@ class Message:
     text: str
 
 
-def about_job(summary: Summary, cluster: str, results: str, language: Language = "en", remark: str = "") -> Message:
-    """One job."""
+def about_job(summary: Summary, cluster: str, results: str, language: Language = "en", allowed: str = "") -> Message:
+    """One job; with the domains that mail is allowed to, if the person asked for another."""
     words = _LABELS[language]
     durations = summary.get("durations") or {}
     rows = [
@@ -93,10 +97,10 @@ def about_job(summary: Summary, cluster: str, results: str, language: Language =
         (words["queued"], duration(durations.get("queued"))),
         (words["running"], duration(durations.get("running"))),
         (words["results"], f"{results}/{summary['job_id']}"),
-        (words["checksums"], summary.get("checksums")),
+        (words["checksums"], words["complete"] if summary.get("checksums") == "complete" else summary.get("checksums")),
     ]
     table = [f"{name}: {value}" for name, value in rows if value not in (None, "")]
-    lines = [str(summary.get("cause", "")), "", *table, *(["", remark] if remark else [])]
+    lines = [str(summary.get("cause", "")), "", *table, *_remark(allowed, language)]
     return _message(headline(summary, language), lines, cluster)
 
 
@@ -111,7 +115,7 @@ def about_several(items: Sequence[Item], cluster: str, results: str, language: L
     return _message(subject, [*lines, "", words["folded"], results], cluster)
 
 
-def about_array(item: Item, cluster: str, results: str, language: Language = "en") -> Message:
+def about_array(item: Item, cluster: str, results: str, language: Language = "en", allowed: str = "") -> Message:
     """All tasks of an array; those that did not end well come by name."""
     words = _LABELS[language]
     states = [state for _, _, state in item.tasks]
@@ -123,7 +127,11 @@ def about_array(item: Item, cluster: str, results: str, language: Language = "en
     if not bad:
         jobs = sorted(job for _, job, _ in item.tasks)
         lines = [f"{words['results']}: {results}/{{{jobs[0]}…{jobs[-1]}}}"] if jobs else []
-    return _message(subject, lines, cluster)
+    return _message(subject, [*lines, *_remark(allowed, language)], cluster)
+
+
+def _remark(allowed: str, language: Language) -> list[str]:
+    return ["", _LABELS[language]["allowed"].format(domains=allowed)] if allowed else []
 
 
 def headline(summary: Summary, language: Language = "en") -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from loguru import logger
 
+from slurmk8s import durable
 from slurmk8s.agent import jobstats
 from slurmk8s.agent.asking import ask
 from slurmk8s.errors import ClusterFault, SlurmK8sError
@@ -38,9 +39,7 @@ class Accounts:
         if text is not None:
             name = str(summary.array or summary.job_id)  # the database would take an array's id for all its tasks
             path = self._folder / f"{summary.job_id}.{summary.attempt}.json"
-            temporary = path.with_suffix(".tmp")
-            temporary.write_text(json.dumps({"job": name, "comment": text}), encoding="utf-8")
-            temporary.rename(path)
+            durable.write_json(path, {"job": name, "comment": text})
 
     async def pay(self) -> None:
         """Tell what can be told; the rest is tried again in the next round."""

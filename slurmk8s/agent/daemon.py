@@ -105,9 +105,9 @@ class Agent:
         return Runner(self._config, self._node, spool, self._slurm, self._store.is_owed, figures)
 
     def ensure(self, job_id: int) -> Work:
-        """The job's work, begun if it was not. What was refused is forgotten once nobody listens."""
+        """The job's work, begun if it was not. What was refused, or is over, is forgotten once nobody listens."""
         for other, work in list(self._works.items()):
-            if work.refused and not work.board.listeners:
+            if (work.refused or work.over) and not work.board.listeners:
                 del self._works[other]
         if job_id not in self._works:
             self._works[job_id] = Work(
@@ -121,8 +121,7 @@ class Agent:
 
     async def finish(self, job_id: int) -> None:
         """The job is over: nothing of it stays on the node."""
-        if job_id not in self._works and self._store.load(job_id) is None:
-            self._store.forget(job_id)
+        if job_id not in self._works and self._store.load(job_id) is None and job_id not in self._store.hints():
             return
         await self.ensure(job_id).finish()
         self._works.pop(job_id, None)

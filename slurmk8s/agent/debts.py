@@ -22,7 +22,7 @@ from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, NasFull, SlurmK8sError
 from slurmk8s.results import room
 from slurmk8s.results.progress import Progress, text
-from slurmk8s.results.summary import FAILED, ArrayTask, Summary, Times
+from slurmk8s.results.summary import FAILED, HEAD, NODE, ArrayTask, Summary, Times
 from slurmk8s.slurm.client import Job, Slurm
 
 SECONDS_BETWEEN_ROUNDS = 15.0
@@ -92,8 +92,13 @@ class Debts:
             except OSError:
                 logger.exception("the debts cannot be read")
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(SECONDS_BETWEEN_ROUNDS):
+                async with asyncio.timeout(self._until_next()):
                     await self._wake.wait()
+
+    def _until_next(self) -> float:
+        """A round, or less where something was put off for less."""
+        now = time.monotonic()
+        return min([SECONDS_BETWEEN_ROUNDS, *(at - now for at, _ in self._later.values() if at > now)])
 
     def _begin_payments(self) -> None:
         """Every summary at once; checksums one bundle of a person at a time, so that nobody waits for another's."""
@@ -132,6 +137,7 @@ class Debts:
         """Soon at first, then seldom: a NAS may be full for days."""
         pause = min(LONGEST_PAUSE, 2 * self._later.get(_name(record), (0.0, 0.5))[1])
         self._later[_name(record)] = (time.monotonic() + pause, pause)
+        self._wake.set()  # it may come before the next round
         return pause
 
     async def _tell_accounts(self) -> None:
@@ -160,7 +166,7 @@ class Debts:
         summary = await self._bundles.checksums(record, _Telling(record.job_id))
         self._at("checksums written")
         # The worker is the person's process: only what it has measured is taken from it.
-        measured = ("outputs", "checksums", "complete")
+        measured = ("outputs", "checksums", "complete", "written_by")
         self._hand_over(record, {key: value for key, value in summary.to_json().items() if key in measured})
         self._at("handed over")
         self._store.paid(record)
@@ -196,7 +202,7 @@ class Debts:
             account=record.account,
             partition=record.partition,
             attempt=record.attempt,
-            node=self._node,
+            node=self._node if record.state is None else record.nodes[0],
             nodes=record.nodes,
             image=record.image,
             image_digest=record.digest,
@@ -221,6 +227,7 @@ class Debts:
             fault=end.fault,
             script_sha256=record.script_sha256,
             usage=figures.usage(history, record, end.state),
+            written_by=NODE if record.state is None else HEAD,
         )
 
 

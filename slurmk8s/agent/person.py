@@ -71,6 +71,11 @@ class Bundles:
         if reply.get("unlisted"):  # `slurmk8s results --reindex` makes up for it
             logger.warning(f"job {record.job_id}: not in the index of results: {reply['unlisted']}")
 
+    async def is_complete(self, record: Record) -> bool:
+        """Whether the attempt's bundle needs nothing any more."""
+        summary = (await self._ask(record, "read_summary"))["summary"]
+        return summary is not None and bool(from_json(summary).complete)
+
     async def checksums(self, record: Record, tell: Tell = lambda _: None) -> Summary:
         """Hash the bundle and complete the summaries; what the summary now says."""
         rate = self._rate << 20 if self._rate else None

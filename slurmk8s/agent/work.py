@@ -29,6 +29,7 @@ from slurmk8s.pod.kubernetes_refusals import QuotaFull
 from slurmk8s.pod.kubernetes_words import deleted
 from slurmk8s.rendezvous import exists
 from slurmk8s.slurm.client import Job, Slurm
+from slurmk8s.slurm.records import FINISHED
 
 ALIVE = ("RUNNING", "CONFIGURING", "SUSPENDED", "STOPPED", "SIGNALING")
 LOOKS = 5
@@ -46,6 +47,8 @@ class Work:
         self.job_id = job_id
         self.refused = False
         """Not a job of ours, or not here: nothing was made."""
+        self.over = False
+        """What is here is of an attempt that has ended; the next one is another piece of work."""
         self.board = Board()
         self._node = node
         self._config = config
@@ -65,7 +68,8 @@ class Work:
         try:
             record = await self._begin()
             if record is None:
-                return  # it is over already; the Epilog or the reaper comes
+                self.over = True  # the Epilog, the reaper or the next attempt comes
+                return
             if record.failure is not None:  # an earlier agent got this far
                 await self._act_on_failure(record, noted=True)
                 return
@@ -232,12 +236,30 @@ class Work:
             self._task.cancel()
             # However they ended: what counts is what is here now.
             await asyncio.gather(self._task, *self._making.begun, return_exceptions=True)
-            record = self._store.load(self.job_id)
+            record = self._store.load(self.job_id) or await self._unknown_so_far()
             if record is None:
                 self._store.forget(self.job_id)
                 return
             record = await self._end(record)
             self.board.tell("gone", exit_code=record.exit_code or 1)
+
+    async def _unknown_so_far(self) -> Record | None:
+        """The record of a job that was over before Slurm had told us of it: its person is owed a bundle all the same.
+
+        Its hint is gone once it was finished. One that goes back to the queue has its bundle from the next attempt.
+        """
+        if self.job_id not in self._store.hints():
+            return None
+        try:
+            job = await ask(lambda: self._slurm.job(self.job_id))
+            # While it completes, Slurm's word for a cancelled job and one that is requeued is the same; the end is not.
+            over = job is not None and (job.completing or job.state in FINISHED) and job.ended is not None
+            if job is None or not over or self._node not in job.nodes or not stamped_lines(job):
+                return None
+            return self._store.save(plain_record(job, self._node))
+        except (SlurmK8sError, OSError) as error:  # the node must not wait for it: nothing of the job is on it
+            logger.warning(f"job {self.job_id}: over before it was known here: {error}")
+            return None
 
     async def _end(self, record: Record) -> Record:
         """Kill and remove the pod, owe the bundle, clear the node."""
@@ -254,6 +276,7 @@ class Work:
             exit_code=code if code is not None else (state.exit_code if state else None),
             reported=code is not None,
             cut_short=cut_short,
+            told_to_end=exists(self._places.meeting.terminated),
             problem=self._places.meeting.read_problem(),
             peak_bytes=self._places.meeting.read_peak(),
             cpu_seconds=self._places.meeting.read_cpu_seconds(),

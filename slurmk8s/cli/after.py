@@ -13,6 +13,7 @@ from slurmk8s.errors import SetupError
 
 if TYPE_CHECKING:
     from slurmk8s.after.item import Item
+    from slurmk8s.after.spool import Spool
     from slurmk8s.config import Config
 
 SHOWN = 10
@@ -29,18 +30,15 @@ def after() -> None:
 def status(node: str | None, *, as_json: bool) -> int:
     """Say what is configured, what this node's agent still has to do, and what it gave up (as root).
 
-    Exit status 1 if something was given up or is failing.
+    On the head node: the same of its watcher, for jobs of lost nodes. Exit status 1 if something was given up or is
+    failing.
     """
-    from slurmk8s.after.spool import Spool
     from slurmk8s.config import load
 
     config = load()
-    folder = config.agent.state_folder_of(node or socket.gethostname().split(".")[0]) / "after"
-    if folder.exists() and not os.access(folder / "todo", os.R_OK):
-        raise SetupError(f"{folder} is for root alone.", "Run it with sudo.")
-    spool = Spool(folder)
-    waiting = [item for name in spool.names() if (item := spool.load(name))]
-    lost = spool.given_up()
+    spools = _spools(config, node or socket.gethostname().split(".")[0])
+    waiting = [item for spool in spools for name in spool.names() if (item := spool.load(name))]
+    lost = [item for spool in spools for item in spool.given_up()]
     if as_json:
         document = {
             "actions": list(config.after.actions),
@@ -53,6 +51,25 @@ def status(node: str | None, *, as_json: bool) -> int:
         _show("waiting", waiting)
         _show("given up", lost)
     return 1 if lost or any(item.problem for item in waiting) else 0
+
+
+def _spools(config: "Config", node: str) -> "list[Spool]":
+    """The agent's and the watcher's, whichever this machine has. None at all is not the same as nothing to do."""
+    from slurmk8s.after.spool import Spool
+    from slurmk8s.ops.lost_jobs import NAME, folder_of
+
+    own = config.agent.state_folder_of(node) / "after"
+    folders = [folder for folder in (own, folder_of(config) / "after") if folder.exists()]
+    # Where the nodes of one machine have their own folders, the watcher's does not speak for an agent.
+    if not folders or ("%n" in str(config.agent.state_folder) and own not in folders and node != NAME):
+        raise SetupError(
+            f"No agent with the name {node} has run on this machine: there is no {own}.",
+            f"Run it on the job's node, with --node if Slurm calls it otherwise; on the head node with --node {NAME}.",
+        )
+    for folder in folders:
+        if not os.access(folder / "todo", os.R_OK):
+            raise SetupError(f"{folder} is for root alone.", "Run it with sudo.")
+    return [Spool(folder) for folder in folders]
 
 
 def _show(title: str, items: "list[Item]") -> None:

@@ -53,24 +53,28 @@ def report(
     if uid == os.getuid():
         complete_index(root)
     chosen = by or ("user" if uid is None else "partition")
-    found = figures.make(((known.entry, known.uid) for known in _attempts(root, uid, span)), chosen)
+    hidden: list[Known] = []
+    found = figures.make(((known.entry, known.uid) for known in _attempts(root, uid, span, hidden)), chosen)
     if form == "json":
-        scope = {"since": span.since, "until": span.until, "uid": uid}
+        scope = {"since": span.since, "until": span.until, "uid": uid, "hidden": len(hidden)}
         click.echo(json.dumps({**scope, **found.to_json()}, ensure_ascii=False, indent=2))
     elif form == "csv":
         click.echo(_csv(found), nl=False)
     else:
         for line in _screen(found, span, uid):
             click.echo(line)
+    if hidden and form != "json":
+        more = f"Not counted: {len(hidden):,} of other people's results, which only their owners may read."
+        click.secho(more, dim=True, err=form == "csv")
 
 
-def _attempts(root: Path, uid: int | None, span: Span) -> Iterator[Known]:
-    """What may be read; if that is nothing at all, why."""
-    hidden, told = 0, False
+def _attempts(root: Path, uid: int | None, span: Span, hidden: list[Known]) -> Iterator[Known]:
+    """What may be read, and aside what may not; if nothing at all may be, why."""
+    told = False
     attempts = history.of_everyone(root, span) if uid is None else history.of(root, uid, span)
     for known in attempts:
         if known.entry.state == HIDDEN:
-            hidden += 1
+            hidden.append(known)
             continue
         told = True
         yield known

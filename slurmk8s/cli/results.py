@@ -3,6 +3,7 @@
 import json
 import os
 import pwd
+import shlex
 import sys
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import click
 
 from slurmk8s.cli import dates
 from slurmk8s.errors import PersonFault
-from slurmk8s.results import find, paths, progress, summary_text
+from slurmk8s.results import archived, files, find, paths, progress, summary_text
 from slurmk8s.results.find import Found
 from slurmk8s.results.follow import Sink, Stream, follow, show
 from slurmk8s.results.history import Span
@@ -110,11 +111,26 @@ def logs(job: str, *, following: bool, only_stderr: bool) -> None:
 
     try:
         if following:
+            if (begun := bundle()) is not None:
+                _refuse_archived(job, begun)
             follow(bundle, streams, waiting)
-        elif not show(_existing(root, job).bundle, streams):
+        elif not show((ended := _existing(root, job).bundle), streams):
+            _refuse_archived(job, ended)
             raise PersonFault(f"Job {job} has no logs yet.", f"Wait for it with `slurmk8s logs -f {job}`.")
     except PermissionError:
         raise PersonFault(f"You may not read the logs of job {job}: they belong to somebody else.") from None
+
+
+def _refuse_archived(job: str, bundle: Bundle) -> None:
+    """Logs that were moved into the archive neither are still to come nor were never written."""
+    with files.folder(str(bundle.folder)) as folder:
+        said = archived.noted(folder)
+    if said is not None:
+        archive = printable(said)
+        raise PersonFault(
+            f"The logs of job {job} were moved into its archive {archive}.",
+            f"Show them with `tar --zstd -xOf {shlex.quote(archive)} {bundle.folder.name}/{paths.STDOUT}`.",
+        )
 
 
 @click.command()
@@ -236,7 +252,10 @@ def _show_verdict(folder: Path, verdict: Verdict) -> None:
         click.echo(f"{where}: not all files could be hashed: {printable(verdict.reason)}.")
     elif verdict.ok:
         files = "file is" if verdict.matched == 1 else "files are"
-        click.echo(f"{where}: {click.style('ok', fg='green')}, {verdict.matched:,} {files} as the job left them.")
+        inside = f" in the archive {printable(verdict.archive)}" if verdict.archive else ""
+        click.echo(
+            f"{where}: {click.style('ok', fg='green')}, {verdict.matched:,} {files} as the job left them{inside}."
+        )
     else:
         count = sum(len(names) for names in verdict.problems.values())
         click.echo(

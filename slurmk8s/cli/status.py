@@ -81,12 +81,13 @@ def _screen(found: "Overview", uid: int | None, wide: int | None) -> Iterator[st
         yield from _section("Ended", _ended_table(found, wide, named=named))
     more = []
     if found.more_ended:
-        more.append(f"{found.more_ended:,} more have ended: `slurmk8s results` lists them")
+        have = "has" if found.more_ended == 1 else "have"
+        more.append(f"{found.more_ended:,} more {have} ended: see `slurmk8s results`")
     if found.hidden:
         more.append(f"how {found.hidden:,} of other people's jobs ended is for their owners to see")
     if more:
         yield ""
-        yield click.style("; ".join(more) + ".", dim=True)
+        yield click.style(_capital("; ".join(more)) + ".", dim=True)
 
 
 def _section(title: str, lines: Iterator[str]) -> Iterator[str]:

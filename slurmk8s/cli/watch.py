@@ -16,8 +16,14 @@ if TYPE_CHECKING:
     from slurmk8s.intake.work import Desk
     from slurmk8s.kube.client import Kube
     from slurmk8s.ops.keeper import Keeper
+    from slurmk8s.ops.lost_jobs import LostJobs
     from slurmk8s.slurm.clerks import Clerks
+    from slurmk8s.slurm.client import Job
     from slurmk8s.slurm.commands import SlurmCommands
+
+
+SECONDS_TO_STOP = 10.0
+"""For a summary that is being written; what is not done then is gone on with by the next service."""
 
 
 @click.command()
@@ -50,6 +56,7 @@ def watch(*, once: bool) -> None:
     crew = Crew(desk, clerks, config.intake.submitters, stop.is_set, pulse.beat)
     watcher = Watcher(config, desk, crew, wake, Figures(metrics), stop.is_set, pulse)
     keeper = _keeper(config, SlurmCommands(config.slurm)) if config.backend == "kubernetes" and not once else None
+    lost_jobs = None if once else _lost_jobs(config)
 
     def told(number: int, _frame: object) -> None:
         (read_again if number == signal.SIGHUP else stop).set()
@@ -61,11 +68,15 @@ def watch(*, once: bool) -> None:
     def reload() -> None:
         if read_again.is_set():
             read_again.clear()
-            _reload(watcher, clerks, keeper)
+            _reload(watcher, clerks, keeper, lost_jobs)
 
     if keeper is not None:
         # On a thread of its own: an API server that hangs delays no drop.
         threading.Thread(target=keeper.run, args=(stop,), name="kubernetes", daemon=True).start()
+    telling = None
+    if lost_jobs is not None:
+        telling = threading.Thread(target=lost_jobs.run, args=(stop,), name="lost jobs", daemon=True)
+        telling.start()
     if not once:
         metrics.expose(config.metrics.watcher_address, config.metrics.textfile_of("watcher"), config.metrics.seconds)
     try:
@@ -73,9 +84,12 @@ def watch(*, once: bool) -> None:
         with logger.catch(reraise=True, message="The watcher met a bug and ends"):
             idle = watcher.run_until_idle() if once else watcher.run(reload)
     finally:
+        stop.set()
         wake.close()
         crew.close()
         metrics.close()
+        if telling is not None:
+            telling.join(SECONDS_TO_STOP)
     sys.exit(0 if idle else 1)
 
 
@@ -95,7 +109,7 @@ def _desk(config: Config, clerks: "Clerks") -> "Desk":
     return Desk(config, answering, Telling(config, reached), reached)
 
 
-def _reload(watcher: "Watcher", clerks: "Clerks", keeper: "Keeper | None") -> None:
+def _reload(watcher: "Watcher", clerks: "Clerks", keeper: "Keeper | None", lost_jobs: "LostJobs | None") -> None:
     """Go on with the file as it is now; with the one before if that is wrong."""
     from loguru import logger
 
@@ -107,16 +121,37 @@ def _reload(watcher: "Watcher", clerks: "Clerks", keeper: "Keeper | None") -> No
     watcher.use(config, _desk(config, clerks))
     if keeper is not None:
         keeper.config = config
+    if lost_jobs is not None:
+        lost_jobs.config = config
     logger.info("The configuration was read again.")
+
+
+def _lost_jobs(config: Config) -> "LostJobs":
+    """The head node's account of jobs whose node does not come back."""
+    from slurmk8s.errors import SlurmK8sError
+    from slurmk8s.ops.lost_jobs import LostJobs
+    from slurmk8s.slurm.commands import SlurmCommands
+
+    def pod_words(job: "Job") -> str:
+        from slurmk8s.ops import pod_stage
+
+        try:
+            return pod_stage.look(_connect(config), config, job).words
+        except SlurmK8sError:  # no credential, say: the other chores tell of it
+            return ""
+
+    slurm = SlurmCommands(config.slurm)
+    return LostJobs(config, slurm, pod_words) if config.backend == "kubernetes" else LostJobs(config, slurm)
 
 
 def _keeper(config: Config, slurm: "SlurmCommands") -> "Keeper":
     """The head node's chores in Kubernetes."""
     from slurmk8s.ops.keeper import Keeper
 
-    def connect() -> "Kube":
-        from slurmk8s.kube.connection import connect  # the library costs a quarter of a second
+    return Keeper(config, slurm, lambda: _connect(config))
 
-        return connect(config.kubernetes.head_kubeconfig, config.kubernetes.request_seconds)
 
-    return Keeper(config, slurm, connect)
+def _connect(config: Config) -> "Kube":
+    from slurmk8s.kube.connection import connect  # the library costs a quarter of a second
+
+    return connect(config.kubernetes.head_kubeconfig, config.kubernetes.request_seconds)

@@ -29,8 +29,8 @@ def main(run_folder: str, state_folder: str, log_folder: str) -> int:
         except (OSError, ValueError) as error:
             problem = f"the agent does not answer ({error})"
             if not os.path.exists(os.path.join(state_folder, "jobs", f"{job_id}.json")):
-                # The agent records a job before it makes a pod; with no record there is no pod to wait for.
-                forget_hint(state_folder, job_id)
+                # The agent records a job before it makes a pod; with no record there is no pod to wait for. The hint of
+                # the Prolog stays, so that the agent, when it is back, finds that it owes a bundle.
                 log(log_folder, node, f"job {job_id}: {problem}, and it made no pod: done")
                 return 0
             time.sleep(SECONDS_BETWEEN_TRIES)  # an agent that restarts is back within a second or two
@@ -56,14 +56,6 @@ def ask(path: str, question: dict[str, object], seconds: float) -> dict[str, obj
     if not isinstance(reply, dict):
         raise ValueError("no answer")
     return reply
-
-
-def forget_hint(state_folder: str, job_id: int) -> None:
-    """Remove what the Prolog left."""
-    try:
-        os.unlink(os.path.join(state_folder, "hints", str(job_id)))
-    except FileNotFoundError:
-        pass
 
 
 def log(folder: str, node: str, line: str) -> None:

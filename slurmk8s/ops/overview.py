@@ -177,12 +177,19 @@ def _waiting(slurm: SlurmCommands, waiting: list[Seen], now: float) -> list[InQu
     return told
 
 
+def limit(seen: Seen) -> float | None:
+    """Seconds the job may take. Of one that is being cleaned up Slurm gives the end it had, which is no limit."""
+    job = seen.job
+    if seen.ends is None or job.started is None or job.completing or job.time_limit == "UNLIMITED":
+        return None
+    return seen.ends - job.started
+
+
 def _running(config: Config, slurm: SlurmCommands, on_nodes: list[Seen], root: Path, now: float) -> list[Running]:
     told = []
     for number, seen in enumerate(on_nodes):
         job = seen.job
         reached = _stage(config, slurm, seen, root, now) if number < _STAGES_LOOKED_AT else None
-        limited = seen.ends is not None and job.started is not None and job.time_limit != "UNLIMITED"
         told.append(
             Running(
                 job=seen.name,
@@ -192,7 +199,7 @@ def _running(config: Config, slurm: SlurmCommands, on_nodes: list[Seen], root: P
                 nodes=job.nodes,
                 gpus=seen.gpus,
                 elapsed=max(0.0, now - job.started) if job.started else None,
-                limit=(seen.ends or 0) - (job.started or 0) if limited else None,
+                limit=limit(seen),
                 stage=_words(seen, reached),
                 trouble=reached.trouble if reached else False,
             )

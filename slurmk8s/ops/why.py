@@ -134,6 +134,8 @@ def _ended(found: Evidence, seen: Seen) -> Answer:
         sentence, step = f"{_name(seen)} {by_slurm(job)}.", ""
         if seen.stamped and job.nodes and not found.results.note:
             step = "Its summary is not written yet; if it stays so, the agent's log on its node says why."
+            if any(not node.responds for node in found.nodes.values()):
+                step = "Its node writes the summary when it is back; if it stays away, the head node does in time."
     return Answer(found.asked, "ended", sentence, step, (*lines, *_common(found)))
 
 
@@ -182,6 +184,8 @@ def by_slurm(job: Job) -> str:
     code, _, number = job.exit_code.partition(":")
     if job.exit_code == NO_OUTPUT_FILE:
         return f"did not start: Slurm could not open its output file {printable(job.stdout)}"
+    if job.state == "FAILED" and job.reason == "BadConstraints":  # its exit code 0:1 is no signal
+        return "did not start: no node can give what it asks for; `sinfo -o '%P %c %m %G'` shows what there is"
     how = f"with exit code {code}" if number == "0" else f"by signal {number} ({_signal(number)})"
     ran = f" after {duration(job.ended - job.started)}" if job.ended and job.started and job.ended > job.started else ""
     return {

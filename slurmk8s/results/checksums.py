@@ -3,13 +3,13 @@
 Runs after the node is free for other jobs. May be killed at any point and asked again: the same bundle results.
 """
 
-import ctypes
 import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from slurmk8s.errors import PersonFault
+from slurmk8s import durable
+from slurmk8s.errors import ClusterFault, PersonFault
 from slurmk8s.results import files, paths
 from slurmk8s.results.finish import NAMES_SHOWN
 from slurmk8s.results.hashers import Batch, Way, batches, hash_all
@@ -88,7 +88,7 @@ def checksums(request: Checksums, at: At = nothing, tell: Tell = unheard) -> dic
         files.sweep(here.folder)
         with partial(here.folder) as so_far:
             # Digests are of what is on the disk: after a power cut a file must not be older than its digest.
-            sync_file_system(here.folder)
+            durable.keep_file_system(here.folder)
             at("data durable")
             tally = Tally()
             teller = Teller(here.folder, modes.file, *_totals(here, summary), tell)
@@ -100,6 +100,7 @@ def checksums(request: Checksums, at: At = nothing, tell: Tell = unheard) -> dic
             _hash_all(here, so_far, tally, way, at)
             at("all hashed")
             refuse_if_started_again(here)
+            _refuse_if_told_anew(here, summary)
             files.write(here.folder, paths.CHECKSUMS, so_far.checksum_lines(), modes.file, at)
             verdict = tally.verdict()
             outputs = Outputs(tally.files, tally.size, tally.skipped, tuple(tally.skipped_names))
@@ -130,6 +131,12 @@ def _summary(here: Place) -> Summary:
     if summary is None or summary.attempt != here.attempt:
         raise _gone(here.path)
     return summary
+
+
+def _refuse_if_told_anew(here: Place, summary: Summary) -> None:
+    """A lost node that came back meanwhile has told its own account of the job, which must not be replaced by ours."""
+    if _summary(here).written_by != summary.written_by:
+        raise ClusterFault("The summary was written anew while the files were hashed.", "It is tried again.")
 
 
 def _gone(folder: str) -> PersonFault:
@@ -201,11 +208,3 @@ def _identity(folder: int, name: bytes) -> Identity | None:
         return Identity.of(os.stat(name, dir_fd=folder, follow_symlinks=False))
     except (FileNotFoundError, PermissionError):
         return None
-
-
-def sync_file_system(folder: int) -> None:
-    """syncfs(2): one call for all files of the share, where an fsync of each would take minutes."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syncfs(folder) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))

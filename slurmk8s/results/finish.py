@@ -10,7 +10,7 @@ from slurmk8s.results import entry, files, handover, index, listing, paths, pict
 from slurmk8s.results.prepare import exists, follow_rotation, place
 from slurmk8s.results.request import Finish, Note, ReadSummary
 from slurmk8s.results.steps import At, nothing
-from slurmk8s.results.summary import PENDING, Outputs, keep_first
+from slurmk8s.results.summary import HEAD, PENDING, Outputs, keep_first
 from slurmk8s.results.summary_file import read_summary, write_summary
 from slurmk8s.results.summary_text import shown_name
 from slurmk8s.results.walk import walk
@@ -34,8 +34,9 @@ def finish(request: Finish, at: At = nothing) -> dict[str, object]:
     """Write both summaries. Asked again, what was said first about the cause stays."""
     target = replace(request.target, attempt=request.summary.attempt)
     with place(target, at) as here:
-        handover.remove(here.bundle, here.attempt)
-        at("handover removed")
+        if request.summary.written_by != HEAD:  # a lost node that comes back reads in it how the body ended
+            handover.remove(here.bundle, here.attempt)
+            at("handover removed")
         files.sweep(here.folder)
         # No summary without its data: the logs are durable before anything says that the job has ended.
         files.sync_file(here.folder, paths.STDOUT)

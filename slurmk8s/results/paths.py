@@ -21,7 +21,7 @@ MARKER = ".slurmk8s.json"
 PARTIAL = ".checksums.partial"
 # How far that is. One writer: checksums.py.
 PROGRESS = ".checksums.progress"
-# Says that the archive is in place and right; from then on the original may be in pieces. One writer: after/archive.py.
+# Says that the archive is in place and right; from then on the original may be in pieces. One writer: archived.py.
 ARCHIVED = "archived.txt"
 
 # What moves to attempt-N when the job starts again. outputs/ stays, so that the job finds its checkpoints.

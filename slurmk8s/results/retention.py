@@ -53,7 +53,7 @@ def choose(candidates: Iterable[Candidate], rule: Rule, now: float) -> list[Remo
             continue
         days = (now - one.ended) / DAY
         if rule.days is not None and days > rule.days:
-            why = f"ended {days:.0f} days ago, kept for {rule.days:g}"
+            why = f"ended {days:.0f} days ago, kept for {rule.days:g} days"
         elif rule.total_bytes is not None and total > rule.total_bytes and days > rule.spare_days:
             why = f"the oldest, while all together are larger than {rule.total_bytes / 2**30:g} GiB"
         else:

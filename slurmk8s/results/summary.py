@@ -27,6 +27,11 @@ PENDING = "pending"
 COMPLETE = "complete"
 FAILED = "failed: "
 
+NODE = "node"
+HEAD = "head node"
+NODE_AFTER_HEAD = "node after head node"
+WRITERS = (NODE, HEAD, NODE_AFTER_HEAD)
+
 
 @dataclass(frozen=True)
 class ArrayTask:
@@ -90,7 +95,7 @@ class Summary:
     partition: str
     attempt: int
     node: str
-    """The node that wrote this summary: the job's first."""
+    """The job's first."""
     nodes: tuple[str, ...]
     image: str
     image_digest: str | None
@@ -118,6 +123,8 @@ class Summary:
     """`pending`, `complete`, or `failed: ` and why."""
     complete: bool = False
     """Everything in the bundle is there and verifies."""
+    written_by: str = NODE
+    """The job's node; or the head node, because that node was lost; or the node, once it was back after all."""
 
     @property
     def durations(self) -> Durations:
@@ -214,6 +221,7 @@ def _read(fields: Fields) -> Summary:
         outputs=_outputs(fields.inner("outputs")) if fields.has("outputs") else None,
         checksums=_checksums(fields.text("checksums")),
         complete=fields.flag("complete"),
+        written_by=fields.choice("written_by", WRITERS) if fields.has("written_by") else NODE,
     )
     fields.done()
     return summary
@@ -265,7 +273,12 @@ def keep_first(first: Summary, later: Summary) -> Summary:
 
     The cause of death is written once: what comes later is duller ("cancelled", since the pod of a job that ran out
     of memory was deleted). Only an account without any cause gives way. What the first did not know is filled in.
+    What the head node wrote of a lost node's job gives way to what the node itself knows.
     """
+    if later.written_by == HEAD and first.written_by != HEAD:
+        return first
+    if first.written_by == HEAD and later.written_by != HEAD:
+        return _after_head(first, later)
     dying = first if first.cause else later
     times = {key: value if value is not None else getattr(later.times, key) for key, value in vars(first.times).items()}
     return replace(
@@ -284,4 +297,14 @@ def keep_first(first: Summary, later: Summary) -> Summary:
         outputs=first.outputs if first.complete else later.outputs,
         checksums=first.checksums if first.complete else later.checksums,
         complete=first.complete,
+        written_by=first.written_by,
     )
+
+
+def _after_head(head: Summary, node: Summary) -> Summary:
+    """The node's account in place of the head node's. Of a body that died with its node the node itself knows less."""
+    told = replace(node, written_by=NODE_AFTER_HEAD)
+    if head.state == "node_fail" and node.fault == "node" and node.exit_code is None:
+        times = replace(node.times, ended=head.times.ended or node.times.ended)
+        return replace(told, state=head.state, cause=head.cause, times=times)
+    return told

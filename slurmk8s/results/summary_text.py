@@ -4,9 +4,14 @@ import unicodedata
 from datetime import UTC, datetime
 
 from slurmk8s.results import paths
-from slurmk8s.results.summary import COMPLETE, FAILED, Summary
+from slurmk8s.results.summary import COMPLETE, FAILED, HEAD, NODE, NODE_AFTER_HEAD, Summary
 
 _LABEL_WIDTH = 12
+_WRITERS = {
+    NODE: "",
+    HEAD: "the head node; what only the node knows (exit code, use, image digest) is missing unless it is told above",
+    NODE_AFTER_HEAD: "the node, after it had been lost for a while",
+}
 
 
 def text(summary: Summary, folder: str = "") -> str:
@@ -45,6 +50,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
         ("Exit code", _exit(summary)),
         ("Outputs", _outputs(summary)),
         ("Checksums", _checksums(summary)),
+        ("Written by", _WRITERS[summary.written_by]),
     ]
 
 
@@ -111,7 +117,8 @@ def _outputs(summary: Summary) -> str:
     words = f"{_count(outputs.files, 'file')}, {size(outputs.bytes)}"
     if outputs.skipped_count:
         names = ", ".join(printable(name) for name in outputs.skipped[:3])
-        words += f"; {outputs.skipped_count:,} that are no regular files were skipped ({names}"
+        what = "that is no regular file was" if outputs.skipped_count == 1 else "that are no regular files were"
+        words += f"; {outputs.skipped_count:,} {what} skipped ({names}"
         words += ", …)" if outputs.skipped_count > 3 else ")"
     return words
 

@@ -1,6 +1,7 @@
 """Check a bundle against its checksums.txt: what changed, what is missing, what was added since."""
 
 import errno
+import io
 import itertools
 import os
 import stat
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from slurmk8s.errors import PersonFault
-from slurmk8s.results import files, marker, paths, sums
+from slurmk8s.results import archived, files, marker, paths, sums
 from slurmk8s.results.hashers import BATCH_FILES, Batch, Way, batches, hash_all
 from slurmk8s.results.hashing import Hashed
 from slurmk8s.results.names import Names
@@ -40,6 +41,8 @@ class Verdict:
     missing: list[str] = field(default_factory=list)
     extra: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
+    archive: str = ""
+    """Where the files are, if they are no longer in the bundle: then it is the archive that was read."""
     malformed: list[str] = field(default_factory=list)
     """Lines of checksums.txt that are none, or name something outside the bundle."""
 
@@ -61,15 +64,27 @@ class Verdict:
 
     def to_json(self) -> dict[str, object]:
         """For programs."""
-        return {"ok": self.ok, "state": self.state, "reason": self.reason, "matched": self.matched, **self.problems}
+        return {
+            "ok": self.ok,
+            "state": self.state,
+            "reason": self.reason,
+            "archive": self.archive,
+            "matched": self.matched,
+            **self.problems,
+        }
 
 
-def verify(folder: Path, processes: int = 2, tick: Tick = lambda _files, _bytes: None) -> Verdict:
-    """Check the bundle in this folder, and the logs of its earlier attempts."""
+def verify(folder: Path, processes: int = 2, tick: Tick = lambda _files, _bytes: None, zstd: str = "zstd") -> Verdict:
+    """Check the bundle in this folder, or its archive, and the logs of its earlier attempts."""
     try:
         with files.folder(str(folder)) as bundle:
+            if (archive := archived.noted(bundle)) is not None:
+                return _of_archive(bundle, folder, archive, tick, zstd)
             verdict = Verdict(*_state(bundle))
             if verdict.state == "pending":
+                return verdict
+            if files.lstat(bundle, paths.CHECKSUMS) is None:
+                verdict.missing.append(paths.CHECKSUMS)  # without it every output would be extra, which tells nothing
                 return verdict
             listed = Names()
             _check(bundle, b"", verdict, processes, tick, listed)
@@ -88,9 +103,57 @@ def verify(folder: Path, processes: int = 2, tick: Tick = lambda _files, _bytes:
         raise PersonFault(f"{folder} is not a results folder.") from None
 
 
+def _of_archive(bundle: int, folder: Path, said: str, tick: Tick, zstd: str) -> Verdict:
+    """The files were moved into an archive: read that in their place."""
+    path = archived.find(bundle, folder, said)
+    if path is None:
+        return Verdict("complete", archive=said, missing=[said])
+    verdict, read = Verdict("complete", archive=str(path)), 0
+    wanted: dict[bytes, str] = {}
+    found: dict[bytes, str] = {}
+
+    def count(more: int) -> None:
+        nonlocal read
+        read += more
+        tick(len(found), read)
+
+    with open(os.open(path, os.O_RDONLY | files.FILE_FLAGS), "rb") as file:
+        for member in archived.members(file, zstd, count):
+            found[member.path] = member.digest
+            if member.content is not None and (where := _attempt(member.path)) is not None:
+                lines = io.BytesIO(member.content)
+                wanted |= {where + name: digest for digest, name in _entries(lines, where, verdict)}
+    for name, digest in wanted.items():
+        if name not in found:
+            verdict.missing.append(shown_name(name))
+        elif found[name] != digest:
+            verdict.changed.append(shown_name(name))
+        else:
+            verdict.matched += 1
+    verdict.extra += [shown_name(name) for name in found if name.startswith(_OUTPUTS) and name not in wanted]
+    return verdict
+
+
+def _attempt(path: bytes) -> bytes | None:
+    """Which attempt's checksums.txt this is: b"", b"attempt-0/"; None if it is one that the job itself wrote."""
+    above = path.removesuffix(os.fsencode(paths.CHECKSUMS))
+    return above if not above or paths.ATTEMPT_NAME.fullmatch(os.fsdecode(above[:-1])) else None
+
+
+def _entries(lines: Iterable[bytes], prefix: bytes, verdict: Verdict) -> Iterator[tuple[str, bytes]]:
+    """Digest and path of each line that counts; of an earlier attempt its outputs do not, the next one had them."""
+    for number, line in enumerate(lines, 1):
+        parsed = sums.parse(line)
+        if parsed is None or not _is_inside(parsed[1]):
+            verdict.malformed.append(f"{shown_name(prefix)}{paths.CHECKSUMS}: line {number}")
+        elif not (prefix and parsed[1].startswith(_OUTPUTS)):
+            yield parsed
+
+
 def _state(bundle: int) -> tuple[Literal["complete", "pending", "failed"], str]:
     summary, known = read_summary(bundle), marker.read(bundle)
-    if files.lstat(bundle, paths.CHECKSUMS) is None:
+    # The summary is complete only after the checksums were there: then somebody has removed them.
+    if files.lstat(bundle, paths.CHECKSUMS) is None and (summary is None or not summary.complete):
         return "pending", ""
     if summary is None:
         return "complete", ""  # an archived bundle may have lost its summary; its checksums still speak
@@ -107,14 +170,7 @@ def _check(folder: int, prefix: bytes, verdict: Verdict, processes: int, tick: T
     expected: dict[bytes, str] = {}  # only of what is being hashed at the moment
 
     def lines() -> Iterator[tuple[bytes, bytes]]:
-        for number, line in enumerate(_lines(folder), 1):
-            parsed = sums.parse(line)
-            if parsed is None or not _is_inside(parsed[1]):
-                verdict.malformed.append(f"{shown_name(prefix)}{paths.CHECKSUMS}: line {number}")
-                continue
-            digest, path = parsed
-            if prefix and path.startswith(_OUTPUTS):
-                continue  # outputs were handed on to the next attempt
+        for digest, path in _entries(_lines(folder), prefix, verdict):
             listed.add(path)
             expected[path] = digest
             above, _, name = path.rpartition(b"/")

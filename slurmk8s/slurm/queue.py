@@ -16,6 +16,7 @@ _MORE = (
     *("PriorityLong", "SchedNodes", "ReqNodes", "NumCPUs", "NumNodes", "tres-alloc"),
     *("tres-per-node", "tres-per-job", "Dependency", "Licenses", "QOS", "Reservation", "Feature", "admin_comment"),
 )
+_ON_NODES = ("RUNNING", "CONFIGURING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING")
 WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT")
 """States of a job in the queue; all but the first are squeue's finer words for it."""
 _FIELDS = (*records.FIELDS, *_MORE)
@@ -35,7 +36,7 @@ class Seen:
     """A job, with what matters to somebody who waits for it."""
 
     job: Job
-    """Without its allocation and stamp."""
+    """Without its allocation."""
     stamped: bool
     """Whether it is a container job."""
     tasks: str
@@ -104,6 +105,12 @@ def jobs(programs: Programs, user: str | None) -> list[Seen]:
     return [_seen(row) for row in _rows(programs, _FIELDS, *choice, "--states=all")]
 
 
+def on_nodes(programs: Programs) -> list[Seen]:
+    """All jobs that have a node, or had one when they ended, as long as slurmctld knows them."""
+    states = ",".join(sorted({*_ON_NODES, *records.FINISHED}))
+    return [seen for row in _rows(programs, _FIELDS, f"--states={states}") if (seen := _seen(row)).job.nodes]
+
+
 def place(programs: Programs, seen: Seen) -> Place | None:
     """The job's place; None if it does not stand in line, or if other people's jobs are hidden from us."""
     return places(programs, [seen]).get(seen.job.job_id)
@@ -145,7 +152,7 @@ def _rows(programs: Programs, fields: Sequence[str], *choice: str) -> list[dict[
 
 
 def _seen(row: dict[str, str]) -> Seen:
-    job = records.job(row, records.Detail())
+    job = records.job(row, records.Detail(admin_comment=_text(row["admin_comment"]).partition(" ")[0]))
     memory = _MEMORY.search(row["tres-alloc"])
     return Seen(
         job=job,

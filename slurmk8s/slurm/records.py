@@ -24,7 +24,7 @@ FIELDS = (
     # Slurm's own words and numbers
     *("JobID", "ArrayJobID", "ArrayTaskID", "HetJobID", "HetJobOffset", "UserID", "GroupID", "UserName", "Partition"),
     *("State", "Reason", "exit_code", "RestartCnt", "Requeue", "BatchHost", "NodeList"),
-    *("TimeLimit", "SubmitTime", "StartTime", "EndTime"),
+    *("TimeLimit", "SubmitTime", "StartTime", "EndTime", "PreemptTime"),
     # the person's text
     *("Account", "Name", "Comment", "Network", "Command", "WorkDir", "STDOUT", "STDERR"),
 )
@@ -190,6 +190,7 @@ def job(row: Mapping[str, str], more: Detail) -> Job:
         submitted=_time(row["SubmitTime"]),
         started=_time(row["StartTime"]) if begun else None,
         ended=ended,
+        preempted=_time(row["PreemptTime"]),
         # Outside an array squeue gives the job's own id as the array's.
         array_job_id=None if row["ArrayTaskID"] in UNSET else _number(row["ArrayJobID"]),
         array_task_id=_number(row["ArrayTaskID"]),

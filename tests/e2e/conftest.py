@@ -32,12 +32,23 @@ from runtimes import BOTH, KUBERNETES, Kubernetes, Podman
 from testbed import shared
 from testbed.cluster import Cluster as Testbed
 
+pytest.register_assert_rewrite("bundles")
+
 FAILED = pytest.StashKey[bool]()
 MADE = pytest.StashKey[list[Cluster]]()
 """The clusters that a test has made for itself."""
 PERSON, OTHER = "slurmk8s-kim", "slurmk8s-lee"
+SERVICE = "slurmk8s-service"
+"""Whose account owns slurm-jobs/ on a NAS where root is nobody."""
 # What Slurm and we wait for by default is right for nights of training, not for tests.
 PATIENCE = {"KillWait": "10"}
+# Jobs of a partition with a higher tier may take the nodes of others; a node that is silent for so long is lost.
+LOSSES = {
+    "PreemptType": "preempt/partition_prio",
+    "PreemptMode": "REQUEUE",
+    "SlurmdTimeout": "10",
+    "MessageTimeout": "5",
+}
 SETTINGS = {"agent.kill_grace_seconds": 3, "agent.reap_seconds": 3}
 
 
@@ -77,12 +88,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     return OneWorkerForKubernetes(config, log)
 
 
-def account(name: str) -> str:
-    """Make sure an account exists."""
+def account(name: str, *options: str) -> str:
+    """Make sure an account exists. It is left for the next run."""
     try:
         pwd.getpwnam(name)
     except KeyError:
-        subprocess.run(["useradd", "--create-home", "--shell", "/bin/bash", name], check=False)
+        subprocess.run(["useradd", *(options or ("--create-home", "--shell", "/bin/bash")), name], check=False)
     return pwd.getpwnam(name).pw_name  # another worker may have been faster
 
 
@@ -137,15 +148,36 @@ def runtime(request: pytest.FixtureRequest) -> Podman | Kubernetes:
 
 
 @pytest.fixture(scope="session")
-def bring_up() -> Callable[..., contextlib.AbstractContextManager[Cluster]]:
-    """`bring_up(runtime, share, nodes=1, settings={…})`: a cluster for several tests of one file."""
+def share(runtime: Podman | Kubernetes) -> Iterator[nas.Share]:
+    """A NAS on which root is nobody, as an admin sets it up on the NAS itself, where root is root; one per runtime."""
+    folder = Path(tempfile.mkdtemp(prefix="slurmk8s-squashed-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    back, local = folder / "back", folder / "local"
+    for path in (back, local, local / "nas", back / "results", back / "slurm-jobs"):
+        path.mkdir()
+    (back / "results").chmod(0o1777)
+    service = pwd.getpwnam(account(SERVICE, "--system", "--no-create-home"))
+    os.chown(back / "slurm-jobs", service.pw_uid, service.pw_gid)
+    with nas.mounted(back, local / "nas", root_squash=True) as share:
+        yield share
+    shutil.rmtree(folder)
 
-    def make(
-        runtime: Podman | Kubernetes, share: nas.Share, settings: dict[str, Any], **plan: Any
-    ) -> contextlib.AbstractContextManager[Cluster]:
-        return running(runtime, share, slurm_overrides=PATIENCE, config_overrides=SETTINGS | settings, **plan)
 
-    return make
+@pytest.fixture(scope="session")
+def _squashed(runtime: Podman | Kubernetes, share: nas.Share) -> Iterator[Cluster]:
+    wanted = {"nodes": 2, "test_image": True, "slurm_overrides": PATIENCE | LOSSES}
+    with running(runtime, share, **wanted, config_overrides=SETTINGS | {"nas.service_user": SERVICE}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def squashed(_squashed: Cluster, share: nas.Share, request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """A cluster whose NAS is that share; its faults end with the test."""
+    _squashed.mark_logs()
+    yield _squashed
+    share.clear()
+    if request.node.stash.get(FAILED, False):
+        _squashed.cancel_all()
 
 
 @pytest.fixture(scope="session")

@@ -38,6 +38,10 @@ class Podman:
         """Also those that are none of ours."""
         return self.pods(cluster)
 
+    def mark(self, cluster: "Cluster", job_id: int) -> str:
+        """What the control groups of a job's pod are named after."""
+        return cluster.podman("container", "inspect", "--format={{.Id}}", f"slurm-job-{job_id}-job").strip()
+
     def push(self, cluster: "Cluster", tar: Path, reference: str) -> None:
         """Offer a root file system as an image."""
         images.offer(cluster.decided, cluster.pid, tar, reference)
@@ -102,6 +106,12 @@ class Kubernetes:
         selector = f"--selector=job-id={job_id},slurmk8s/cluster={cluster.layout.cluster}"
         found = self.items("pods", "-A", selector)
         return found[0] if found else None
+
+    def mark(self, cluster: "Cluster", job_id: int) -> str:
+        """What the control groups of a job's pod are named after."""
+        pod = self.pod(cluster, job_id)
+        assert pod
+        return str(pod["metadata"]["uid"])
 
     def push(self, _cluster: "Cluster", tar: Path, reference: str) -> None:
         """Offer a root file system as an image."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_faults import processes
+from losses import processes
 from test_journey import ALPINE, body
 from test_many import HOLD, go, read
 

@@ -1,30 +1,15 @@
 """Kill -9 of any part at any point: no result is lost, no pod is left, nothing is submitted twice."""
 
 import os
-import re
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from losses import down, processes
 from test_journey import ALPINE, body
 from test_many import HOLD, go, read
-
-
-def processes(cluster: Any, pattern: str) -> list[int]:
-    """Processes of this cluster whose command line matches, as the host counts."""
-    namespace = os.readlink(f"/proc/{cluster.daemon('slurmctld')}/ns/pid")
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            if os.readlink(entry / "ns/pid") == namespace and re.search(pattern, command):
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found
 
 
 def test_an_agent_killed_while_the_body_runs_changes_nothing(cluster: Any) -> None:
@@ -39,22 +24,6 @@ def test_an_agent_killed_while_the_body_runs_changes_nothing(cluster: Any) -> No
     assert (summary["exit_code"], cluster.stdout(job_id)) == (5, "start\nend\n")
     assert summary["cause"] == "The body ended with exit code 5."
     assert cluster.pods() == []
-
-
-def test_an_agent_that_is_away_when_the_body_ends_still_delivers(cluster: Any) -> None:
-    """The Epilog waits for the agent: stopped for a while, then killed."""
-    job_id = cluster.sbatch(body(f"echo start\n{HOLD}\necho end"), "--nodelist=node1")
-    cluster.wait_for(lambda: "start" in read(cluster, job_id), "the body", 60)
-    pid = cluster.kill("agent-node1", signal.SIGSTOP)
-    go(cluster, job_id)
-    cluster.wait_for(lambda: read(cluster, job_id) == "start\nend\n", "the body's end")
-    cluster.wait_for(lambda: cluster.state(job_id) == "COMPLETING", "the Epilog waiting")
-    os.kill(pid, signal.SIGKILL)
-    cluster.restarted("agent-node1", pid)
-    assert cluster.wait(job_id)["JobState"] == "COMPLETED"
-    assert cluster.summary(job_id)["state"] == "completed"
-    assert cluster.pods() == []
-    assert set(cluster.nodes().values()) == {"idle"}
 
 
 @pytest.mark.parametrize("moment", range(6))
@@ -85,6 +54,16 @@ def test_an_agent_killed_at_any_moment_of_the_start_makes_one_pod(cluster: Any, 
 
 def ended(cluster: Any, job_id: int) -> bool:
     return cluster.state(job_id) in ("COMPLETED", "FAILED")
+
+
+def test_a_job_that_came_and_went_while_the_agent_was_away_has_its_bundle(cluster: Any) -> None:
+    with down(cluster, "agent-node1"):
+        job_id = cluster.sbatch(body("echo never"), "--nodelist=node1")
+        cluster.wait_state(job_id, "RUNNING")
+        cluster.run("scancel", str(job_id))
+        assert cluster.wait(job_id)["JobState"] == "CANCELLED"
+    summary = cluster.summary(job_id)
+    assert (summary["state"], summary["complete"]) == ("cancelled", True)
 
 
 def test_an_agent_killed_while_it_writes_the_bundle_finishes_it_later(cluster: Any) -> None:

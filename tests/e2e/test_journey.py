@@ -3,10 +3,7 @@
 import json
 import re
 import subprocess
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 ALPINE = "nas-hub.local:5407/alpine:latest"
 DEBIAN = "nas-hub.local:5407/debian:test"
@@ -91,32 +88,6 @@ def test_what_a_job_writes_in_its_workspace_is_in_outputs(cluster: Any) -> None:
     assert (outputs / "answer.txt").stat().st_uid == cluster.uid
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "signal_name"),
-    [
-        ("exit 0", 0, None),
-        ("exit 1", 1, None),
-        ("exit 7", 7, None),
-        ("exit 137", 137, "SIGKILL"),
-        ("kill -SEGV $$", 139, "SIGSEGV"),
-        ("kill -TERM $$", 143, "SIGTERM"),
-    ],
-)
-def test_the_exit_code_reaches_slurm_and_the_summary(cluster: Any, text: str, code: int, signal_name: str) -> None:
-    job_id = cluster.sbatch(body(text))
-    fields = cluster.wait(job_id)
-    summary = cluster.summary(job_id)
-    assert fields["ExitCode"] == f"{code}:0"
-    assert fields["JobState"] == ("COMPLETED" if code == 0 else "FAILED")
-    assert (summary["exit_code"], summary["signal"]) == (code, signal_name)
-    assert summary["state"] == ("completed" if code == 0 else "failed")
-    if signal_name:
-        assert signal_name in summary["cause"]
-    text_summary = (cluster.results(job_id) / "job_summary.txt").read_text()
-    assert text_summary.startswith(summary["cause"])
-    assert set(cluster.nodes().values()) <= {"idle", "mixed", "allocated", "completing"}
-
-
 LOUD = r"""
 python3 - <<'P'
 import sys
@@ -190,21 +161,6 @@ def test_a_person_finds_reads_and_verifies_the_results_by_command(cluster: Any) 
     assert "outputs/file.txt" in json.loads(verdict.stdout)["changed"]
 
 
-def test_a_bundle_belongs_to_its_owner_alone(cluster: Any) -> None:
-    job_id = cluster.sbatch(body("echo secret | tee kept.txt", directives="#K8S_WORKDIR=/workspace"))
-    cluster.wait(job_id)
-    cluster.summary(job_id)
-    folder = cluster.results(job_id)
-    for path in (folder, *folder.rglob("*")):
-        assert path.stat().st_uid == cluster.uid, path
-    assert folder.stat().st_mode & 0o777 == 0o711
-    assert (folder / "outputs").stat().st_mode & 0o777 == 0o700
-    assert {path.stat().st_mode & 0o777 for path in folder.iterdir() if path.is_file()} == {0o600}
-    denied = cluster.run("cat", folder / "stdout.log", user=cluster.other_user, check=False)
-    assert "Permission denied" in denied.stderr
-    assert "secret" not in cluster.run("slurmk8s", "logs", str(job_id), user=cluster.other_user, check=False).stdout
-
-
 def test_a_bad_drop_gets_its_reason_and_no_job(cluster: Any) -> None:
     cluster.drop("bad.sh", "#!/bin/bash\n#SBATCH --mem=8GB\n#K8S_IMAGES=alpine\necho hi\n")
     reason = cluster.failed / "bad.sh.error.txt"
@@ -222,12 +178,3 @@ def test_receipts_name_the_job(cluster: Any) -> None:
     text = cluster.wait_for(lambda: receipt.exists() and receipt.read_text(encoding="utf-8-sig"), "a receipt")
     assert str(job_id) in text
     cluster.wait(job_id)
-
-
-def test_a_text_of_the_repository_never_leaves_the_results_folder_half_written(cluster: Any) -> None:
-    """No temporary file is left in a bundle that says it is complete."""
-    job_id = cluster.sbatch(body("true"))
-    cluster.wait(job_id)
-    cluster.summary(job_id)
-    left = [path for path in Path(cluster.results(job_id)).rglob("*") if path.name.endswith((".tmp", ".partial"))]
-    assert left == []

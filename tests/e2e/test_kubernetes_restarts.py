@@ -5,10 +5,10 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
+from losses import processes_of
 from test_journey import ALPINE, body
 from test_many import HOLD, go, read
 
@@ -129,15 +129,3 @@ def test_a_lost_nodes_job_is_requeued_by_slurm_and_runs_elsewhere(
     finally:
         for pid in frozen:
             os.kill(pid, signal.SIGCONT)
-
-
-def processes_of(mark: str) -> list[int]:
-    """Processes whose control group names a pod."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark in (entry / "cgroup").read_text():
-                found.append(int(entry.name))
-        except OSError:
-            continue
-    return found

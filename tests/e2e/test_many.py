@@ -1,6 +1,5 @@
-"""GPUs, requeues, arrays, bursts, and the jobs that are none of ours."""
+"""GPUs, arrays, bursts, and the jobs that are none of ours."""
 
-import json
 import re
 import time
 from typing import Any
@@ -45,33 +44,6 @@ def test_a_job_with_two_gpus_sees_both_and_one_without_sees_none(cluster: Any) -
 def read(cluster: Any, job_id: int) -> str:
     path = cluster.results(job_id) / "stdout.log"
     return path.read_text() if path.exists() else ""
-
-
-def test_a_requeue_keeps_the_first_attempt_and_its_outputs(cluster: Any) -> None:
-    text = """
-    echo "attempt ${SLURM_RESTART_COUNT:-0}"
-    if [ -e checkpoint ]; then echo "resumed from $(cat checkpoint)"; exit 0; fi
-    echo 41 > checkpoint
-    sleep 300
-    """
-    job_id = cluster.sbatch(body(text, directives="#K8S_WORKDIR=/workspace"))
-    folder = cluster.results(job_id)
-    cluster.wait_for((folder / "outputs" / "checkpoint").exists, "a checkpoint", 60)
-    cluster.run("scontrol", "requeue", str(job_id))
-    cluster.wait_for(lambda: cluster.job(job_id).get("Restarts") == "1", "the requeue", 60)
-    cluster.wait_for(lambda: cluster.state(job_id) == "PENDING", "the job pending", 60)
-    cluster.run("scontrol", "update", f"JobId={job_id}", "StartTime=now", user="root")  # Slurm waits two minutes
-    fields = cluster.wait(job_id, 90)
-    summary = cluster.summary(job_id)
-    assert fields["JobState"] == "COMPLETED"
-    assert summary["attempt"] == 1
-    assert summary["state"] == "completed"
-    assert cluster.stdout(job_id) == "attempt 1\nresumed from 41\n"
-    assert (folder / "outputs" / "checkpoint").read_text() == "41\n"
-    first = folder / "attempt-0"
-    assert (first / "stdout.log").read_text() == "attempt 0\n"
-    assert json.loads((first / "summary.json").read_text())["state"] == "requeued"
-    assert cluster.run("slurmk8s", "verify", str(job_id)).returncode == 0
 
 
 def test_each_task_of_an_array_has_its_own_results(cluster: Any) -> None:
@@ -139,17 +111,6 @@ def test_a_partitions_default_image_makes_a_plain_script_a_container_job(new_clu
     assert cluster.wait(outside)["JobState"] == "COMPLETED"
     assert cluster.stdout(inside) == f"slurm-job-{inside}\n"
     assert not cluster.results(outside).exists()
-
-
-def test_more_memory_than_asked_for_is_told_as_out_of_memory(cluster: Any) -> None:
-    text = "python3 -c 'x = bytearray(600 << 20); print(len(x))'"
-    job_id = cluster.sbatch(body(text), "--mem=200M")
-    fields = cluster.wait(job_id)
-    summary = cluster.summary(job_id)
-    assert fields["ExitCode"] == "137:0"
-    assert summary["state"] == "out_of_memory"
-    assert "200 MiB" in summary["cause"]
-    assert "--mem" in summary["cause"]
 
 
 def test_the_journey_ends_with_nothing_on_the_node(cluster: Any) -> None:

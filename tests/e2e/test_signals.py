@@ -1,4 +1,4 @@
-"""Each way that Slurm ends, warns or stops a job reaches every process in the container; the summary says which."""
+"""Each way that Slurm ends or stops a job reaches every process in the container. More endings: test_endings.py."""
 
 import time
 from typing import Any
@@ -83,30 +83,6 @@ def test_scancel_ends_the_job_with_sigterm_and_the_summary_says_so(cluster: Any)
     assert summary["state"] == "cancelled"
     assert "scancel" in summary["cause"]
     assert log(cluster, job_id).count("child SIGTERM") == 1
-    nothing_left(cluster)
-
-
-def test_a_body_that_ends_on_sigterm_ends_the_job_at_once(cluster: Any) -> None:
-    job_id = cluster.sbatch(body("trap 'echo bye; exit 3' TERM; echo up; while :; do sleep 0.1; done"))
-    cluster.wait_for(lambda: "up" in log(cluster, job_id), "the body", 60)
-    cluster.run("scancel", str(job_id))
-    cluster.wait(job_id, 20)
-    summary = cluster.summary(job_id)
-    assert log(cluster, job_id) == "up\nbye\n"
-    assert (summary["state"], summary["exit_code"]) == ("cancelled", 3)
-
-
-def test_the_time_limit_ends_the_job_and_a_signal_before_it_warns_the_body(cluster: Any) -> None:
-    # Slurm counts in minutes and checks every 30 s: the warning comes 50 to 60 s before the end.
-    job_id = start(cluster, "--time=00:01:00", "--signal=USR1@50")
-    cluster.wait_for(lambda: "child SIGUSR1" in log(cluster, job_id), "the warning", 90)
-    cluster.wait_for(lambda: "child SIGTERM" in log(cluster, job_id), "the end", 150)
-    fields = cluster.wait(job_id, 90)
-    summary = cluster.summary(job_id)
-    assert fields["JobState"] == "TIMEOUT"
-    assert summary["state"] == "timeout"
-    assert "time limit" in summary["cause"]
-    assert "--time" in summary["cause"]
     nothing_left(cluster)
 
 

@@ -1,6 +1,7 @@
 """What a job uses, from the drop to the bundle: measured on its node, and not lost when the agent is."""
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -59,6 +60,11 @@ def test_the_figures_are_right_also_when_the_agent_was_killed_in_between(cluster
     assert (folder / "usage.svg").stat().st_uid == cluster.uid
     assert cluster.run("slurmk8s", "verify", str(job_id)).returncode == 0
     assert measured(cluster, job_id) == ()
+    told = json.loads(cluster.run("slurmk8s", "report", "--json", "--by", "name").stdout)
+    (line,) = (line for line in told["lines"] if line["group"] == "uses.sh")
+    assert line["memory_use"] == pytest.approx(usage["memory_peak_bytes"] / (512 * MB), rel=0.01)
+    # Of all the time that the job had its CPUs, not only while its body ran.
+    assert 0.1 < line["cpu_use"] < 1.05 * usage["cpu_seconds"] / (2 * running)
 
 
 @pytest.mark.runtimes("podman")

@@ -104,8 +104,7 @@ def names(run: Any, who: Person, *arguments: str) -> list[str]:
 
 
 def test_the_watcher_makes_the_folder_as_nobody_and_each_person_finds_their_own(squashed: nas.Share, run: Any) -> None:
-    with folders.opened(Nas(root=squashed.path, require_mountpoint=False), people_add=True):
-        pass
+    folders.keep_index(Nas(root=squashed.path, require_mountpoint=False))
     made = (squashed.path / "results" / ".index").stat()
     assert (made.st_uid, made.st_mode & 0o7777) == (NOBODY, 0o1733)
     for who, job_id in ((KIM, 1), (LEE, 2)):

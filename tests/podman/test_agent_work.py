@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from slurmk8s.agent.daemon import Agent
 from slurmk8s.agent.debts import Debts
 from slurmk8s.agent.meter import Meter
 from slurmk8s.agent.record import Record, Store
@@ -276,6 +278,24 @@ def test_finishing_twice_is_fine_and_without_a_record_too(site: Site) -> None:
     play(story())
 
 
+def test_a_job_that_was_over_before_slurm_told_of_it_is_owed_its_bundle_once(site: Site) -> None:
+    """Slurm could not open its output file, or it was cancelled, in the moment between the Prolog and our question."""
+
+    async def story() -> None:
+        hint = site.store.folder / "hints" / "7"
+        for ended, bundles in ((None, 0), (time.time(), 1)):  # the first goes back to the queue
+            site.job(state="COMPLETING", ended=ended, completing=True)
+            hint.touch()
+            await site.work().finish()
+            assert not hint.exists()
+            assert [record.job_id for record in site.store.owed()] == [7] * bundles
+        site.store.paid(next(iter(site.store.owed())))
+        await site.work().finish()  # an Epilog may run twice
+        assert not list(site.store.owed())
+
+    play(story())
+
+
 def test_a_body_that_nobody_told_to_end_gets_its_grace(site: Site) -> None:
     """slurmk8s-run was killed: the agent sends SIGTERM itself and says so in the record."""
 
@@ -436,6 +456,32 @@ def test_while_slurm_is_silent_nothing_is_made_and_nothing_deleted(site: Site) -
         assert (await site.backend.find(PodName(7, NOBODY.pw_uid))).running  # type: ignore[union-attr]
         assert site.store.load(7) is not None
         await again.finish()
+
+    play(story())
+
+
+def test_the_next_attempt_does_not_meet_what_is_left_of_the_last(site: Site) -> None:
+    """An agent comes back when Slurm has requeued the job, and Slurm chooses this node again before it has cleared."""
+
+    async def story() -> None:
+        first = site.work()
+        await news(first.board.listen(), "running")
+        await first.close()  # with its agent
+        here = site.slurm.job_.nodes
+        site.job(state="PENDING", restarts=1, nodes=())
+        agent = Agent("node1", site.config, site.slurm, site.backend)  # type: ignore[arg-type]
+        left = agent.ensure(7)
+        await until(lambda: left.over, "it is over in Slurm")
+        site.job(state="RUNNING", nodes=here)
+        again = agent.ensure(7)
+        await until(lambda: list(site.store.owed()), "the first attempt's bundle is owed")
+        paying = asyncio.create_task(agent._debts.pay())
+        await news(again.board.listen(), "running")
+        record = site.store.load(7)
+        assert record
+        assert record.attempt == 1
+        paying.cancel()
+        await agent.finish(7)
 
     play(story())
 

@@ -15,11 +15,12 @@ from slurmk8s.rendezvous import Rendezvous
 from slurmk8s.run import handover
 
 SHELLS = ("dash", "bash", "busybox")
-# A child of the body's shell that tells each signal it gets, and ends with SIGTERM.
+# A child of the body's shell that tells each signal it gets, and ends with SIGTERM. By os.write: a second signal while
+# print flushes the first would be a reentrant call, and the child's end.
 TELLER = """
-import signal, sys, time
+import os, signal, sys, time
 for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGINT, signal.SIGHUP):
-    signal.signal(number, lambda number, _: print("child", signal.Signals(number).name, flush=True))
+    signal.signal(number, lambda number, _: os.write(1, f"child {signal.Signals(number).name}\\n".encode()))
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(5))
 print("up", flush=True)
 while True:
@@ -127,7 +128,7 @@ def pod(request: pytest.FixtureRequest, tmp_path: Path, wait_for: Callable[..., 
     yield pod
     if pod.go is not None:
         os.close(pod.go)
-    if pod.process and pod.process.poll() is None:
+    if pod.process and pod.process.stdout and not pod.process.stdout.closed:
         pod.process.kill()  # --kill-child: the whole namespace goes with it
         pod.process.communicate()
 

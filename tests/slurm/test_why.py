@@ -172,9 +172,13 @@ def test_a_silent_node_is_said_to_be_silent(bare_slurm: Any, alice: Identity, wh
     bare_slurm.until_state(job_id, "RUNNING")
     bare_slurm.daemons["node2"].send_signal(signal.SIGSTOP)
     try:
-        bare_slurm.run("scontrol", "update", "NodeName=node2", "State=NoResp")
-        answer = why(job_id)
-        assert "node2 does not answer Slurm: whether it still runs is not known" in answer.sentence
+
+        def is_silent() -> bool:
+            # Again and again: what node2 said just before it was stopped may reach slurmctld only now.
+            bare_slurm.run("scontrol", "update", "NodeName=node2", "State=NoResp")
+            return "node2 does not answer Slurm: whether it still runs is not known" in why(job_id).sentence
+
+        bare_slurm.until(is_silent, "it is said to be silent")
     finally:
         bare_slurm.stop("node2")
         bare_slurm.start("node2", "slurmd", "-D", "-N", "node2")

@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from slurmk8s.after import child
 from slurmk8s.after.item import Owner
 from slurmk8s.errors import ClusterFault, PersonFault, SlurmK8sError
 from slurmk8s.results import files, sums
+from slurmk8s.results.verify import verify as verify_bundle
 from slurmk8s.results.walk import walk
 
 STRANGE = b"outputs/st\xc3\xa4ng\xff \\ \n name"
@@ -108,6 +110,51 @@ def test_the_original_goes_only_after_the_archive_was_read_back(archive: Any, bu
     # Asked again, after a crash perhaps: the good archive is not made anew from what is left.
     assert archive(folder=str(target), remove=True)["removed"] is True
     verify(unpacked(target / "7.tar.zst", nas / "again"))
+
+
+def test_a_folder_that_is_not_there_or_closed_is_named(archive: Any, bundle: Path, nas: Path) -> None:
+    closed = nas / "archives"
+    closed.mkdir(mode=0o755)
+    for target in (closed, closed / "alice"):
+        with pytest.raises(ClusterFault, match=re.escape(f"The folder for archives, {target}, is not there")):
+            archive(folder=str(target), remove=True)
+    assert (bundle / "stdout.log").exists()
+
+
+def test_verify_reads_the_archive_in_place_of_what_it_holds(
+    archive: Any, bundle: Path, nas: Path, owner: Owner
+) -> None:
+    (bundle / "attempt-0" / "checksums.txt").write_bytes(
+        sums.line(hashlib.sha256(b"earlier\n").hexdigest(), b"stdout.log") + sums.line("0" * 64, b"outputs/handed on")
+    )
+    (bundle / "outputs" / "checksums.txt").write_text("the job's own\n")
+    os.chown(bundle / "attempt-0" / "checksums.txt", owner.uid, owner.gid)
+    archive(remove=True)
+    path = nas / "results" / "7.tar.zst"
+    verdict = verify_bundle(bundle)
+    assert (verdict.archive, verdict.matched, verdict.extra) == (str(path), 6, ["outputs/checksums.txt"])
+    assert [name for name, found in verdict.problems.items() if found] == ["extra"]
+
+    (nas / "results").rename(nas / "mounted elsewhere")
+    assert verify_bundle(nas / "mounted elsewhere" / "7").matched == 6
+    (nas / "mounted elsewhere").rename(nas / "results")
+
+    there = unpacked(path, nas / "there")
+    (there / "stdout.log").write_text("changed\n")
+    (there / "outputs" / "deep" / "model.bin").unlink()
+    (there / "outputs" / "checksums.txt").unlink()
+    subprocess.run(["tar", "--zstd", "-cf", path, "-C", nas / "there", "7"], check=True)
+    verdict = verify_bundle(bundle)
+    assert {name: found for name, found in verdict.problems.items() if found} == {
+        "changed": ["stdout.log"],
+        "missing": ["outputs/deep/model.bin"],
+    }
+    os.truncate(path, path.stat().st_size // 2)
+    with pytest.raises(ClusterFault, match=r"zstd failed|cannot be read"):
+        verify_bundle(bundle)
+    path.unlink()
+    verdict = verify_bundle(bundle)
+    assert (verdict.ok, verdict.missing) == (False, [str(path)])
 
 
 def test_a_file_that_no_longer_is_what_it_was_is_not_archived(archive: Any, bundle: Path, nas: Path) -> None:

@@ -4,8 +4,10 @@ import pytest
 
 from slurmk8s.after import cap
 from slurmk8s.after.asked import recipients, wants, wants_array
+from slurmk8s.after.choose import chosen
+from slurmk8s.after.item import Item, Owner
 from slurmk8s.config import parse
-from slurmk8s.config.after import Mail
+from slurmk8s.config.after import After, Mail
 from slurmk8s.errors import SetupError
 
 MAIL = Mail(host="mx", domain="example.org", allowed_domains=("lab.example",))
@@ -57,9 +59,9 @@ def test_an_array_that_ended_well_is_no_news_to_who_asks_for_failures() -> None:
     ],
 )
 def test_mail_goes_to_allowed_domains_only(asked: str, got: tuple[str, ...], *, told: bool) -> None:
-    addresses, remark = recipients("alice", asked, MAIL)
+    addresses, allowed = recipients("alice", asked, MAIL)
     assert addresses == got
-    assert bool(remark) is told
+    assert bool(allowed) is told
 
 
 def test_above_the_cap_the_rest_goes_together_then_waits() -> None:
@@ -87,3 +89,24 @@ def test_above_the_cap_the_rest_goes_together_then_waits() -> None:
 def test_mistakes_in_the_configuration_are_told(after: dict[str, object], words: str) -> None:
     with pytest.raises(SetupError, match=words.replace("[", r"\[")):
         parse({"after": after}, "config.toml")
+
+
+@pytest.mark.parametrize(
+    ("writer", "actions"),
+    [
+        ("node", ["mail", "chat.room", "command.book"]),
+        ("head node", ["mail", "chat.room", "command.book"]),
+        ("node after head node", ["command.book"]),
+    ],
+)
+def test_nobody_is_written_to_again_when_a_lost_node_tells_after_the_head_node(writer: str, actions: list[str]) -> None:
+    settings = After.model_validate(
+        {
+            "mail": {"host": "mx", "domain": "example.org"},
+            "chats": {"room": {"url_file": "/etc/room"}},
+            "commands": {"book": {"run": ["/bin/true"]}},
+        }
+    )
+    owner = Owner("kim", 1000, 1000, (1000,), mail_types=("FAIL",))
+    item = Item("", 7, 0, owner, {"state": "node_fail", "written_by": writer}, 0.0)
+    assert chosen(item, settings) == actions

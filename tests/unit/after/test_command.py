@@ -37,10 +37,9 @@ def run(nas: Path, mail_settings: dict[str, Any], everyones_python: Path) -> Run
 
 
 def test_status_shows_what_waits_and_what_was_given_up(run: Run, nas: Path, job_item: Make) -> None:
+    spool = Spool(nas / "state" / "node1" / "after").prepare()
     nothing = run("status", "--node", "node1")
     assert (nothing.returncode, nothing.stdout.splitlines()[1:]) == (0, ["waiting: 0", "given up: 0"])
-    assert not (nas / "state").exists()
-    spool = Spool(nas / "state" / "node1" / "after").prepare()
     spool.put(replace(job_item(), tries=2, problem="The server is down."))
     spool.give_up(job_item(8, action="command.bad"))
     shown = run("status", "--node", "node1")
@@ -49,6 +48,16 @@ def test_status_shows_what_waits_and_what_was_given_up(run: Run, nas: Path, job_
     told = json.loads(run("status", "--node", "node1", "--json").stdout)
     assert told["actions"] == ["mail", "command.good", "command.bad"]
     assert [(item["job_id"], item["action"]) for item in told["given_up"]] == [(8, "command.bad")]
+
+
+def test_status_of_a_node_that_is_not_here_is_not_called_nothing(run: Run, nas: Path, job_item: Make) -> None:
+    for _ in range(2):
+        other = run("status", "--node", "node2")
+        assert (other.returncode, other.stdout) == (2, "")
+        assert "No agent with the name node2 has run on this machine" in other.stderr
+        assert not (nas / "state" / "node2").exists()
+        Spool(nas / "state" / "head" / "head" / "after").prepare().put(job_item())
+    assert "waiting: 1" in run("status", "--node", "head").stdout
 
 
 def test_a_target_can_be_tried(run: Run, mail_server: Any) -> None:

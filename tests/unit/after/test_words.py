@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from slurmk8s.after import words
 from slurmk8s.after.item import Item
 from slurmk8s.after.send import composed
+from slurmk8s.language import Language
 
 HEADERS = {"From", "To", "Subject", "Date", "Message-ID", "Auto-Submitted"}
 MIME = {"Content-Type", "Content-Transfer-Encoding", "MIME-Version"}
@@ -41,6 +42,7 @@ def test_the_same_in_korean(job_item: Any) -> None:
     message = words.about_job(job_item(state="failed").summary, "lab", "/mnt/nas/results", "ko")
     assert message.subject == "[lab] 작업 7 train: 실패"
     assert "결과: /mnt/nas/results/7" in message.text
+    assert "체크섬: 모두 있음" in message.text
 
 
 @given(name=st.text(max_size=300), cause=st.text(max_size=600))
@@ -90,3 +92,16 @@ def test_an_array_names_the_tasks_that_did_not_end_well(job_item: Any) -> None:
     message = words.about_array(replace(item, tasks=tasks), "lab", "/r")
     assert message.subject == "[lab] Job array 40 train: 2 completed, 1 failed"
     assert message.text == "task 2: failed → /r/42\n"
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [("en", "does not send to; it allows @example.org."), ("ko", "허용된 도메인: @example.org")],
+)
+def test_an_address_that_is_not_allowed_is_told_in_the_persons_language(
+    job_item: Any, language: Language, said: str
+) -> None:
+    item: Item = job_item(state="failed")
+    assert said in words.about_job(item.summary, "lab", "/r", language, "@example.org").text
+    array = replace(item, tasks=((1, 7, "failed"),))
+    assert said in words.about_array(array, "lab", "/r", language, "@example.org").text

@@ -84,8 +84,10 @@ def pay(
     bundles: Bundles,
     done: Callable[[], bool],
     spool: Spool | None = None,
+    *,
+    waking: bool = True,
 ) -> None:
-    """Let the debts be paid until a condition holds."""
+    """Let the debts be paid until a condition holds; `waking`: jobs end all the time."""
 
     async def go() -> None:
         after = Runner(settings, "node1", spool, slurm, store.is_owed) if spool else None  # type: ignore[arg-type]
@@ -95,7 +97,8 @@ def pay(
         async with asyncio.timeout(10):
             while not done():
                 await asyncio.sleep(0.01)
-                debts.wake()
+                if waking:
+                    debts.wake()
         task.cancel()
 
     asyncio.run(go())
@@ -137,6 +140,22 @@ def test_a_nas_that_is_away_only_delays(
     bundles.fault = SlurmUnreachable("The NAS does not answer.")
     pay(settings, store, slurm, bundles, lambda: slurm.asked >= 2)
     assert list(store.owed()) == [record()]
+
+
+def test_after_a_short_outage_the_bundle_does_not_wait_for_the_next_round(
+    settings: Config, store: Store, record: Callable[..., Record], job: Callable[..., Job]
+) -> None:
+    store.owe(record(exit_code=0, reported=True))
+    slurm, bundles = Slurm(job()), Bundles()
+    bundles.fault = SlurmUnreachable("The NAS does not answer.")
+
+    def over() -> bool:
+        if slurm.asked:
+            bundles.fault = None
+        return not list(store.owed())
+
+    pay(settings, store, slurm, bundles, over, waking=False)  # within less than a round
+    assert len(bundles.written) == 1
 
 
 def test_a_bundle_that_can_never_be_written_is_given_up(

@@ -117,6 +117,42 @@ TABLE: list[tuple[str, dict[str, Any], dict[str, Any] | None, tuple[str, int | N
         ("requeued", 143, "SIGTERM", "none", "The next attempt follows."),
     ),
     (
+        "pre-empted and requeued",
+        {"exit_code": 143, "reported": True, "started": 1000.0, "told_to_end": True},
+        {"state": "PENDING", "restarts": 1, "preempted": 1010.0},
+        ("requeued", 143, "SIGTERM", "none", "Pre-empted by a job of higher priority. The next attempt follows."),
+    ),
+    (
+        "requeued by hand, when an earlier attempt was pre-empted",
+        {"attempt": 1, "exit_code": 143, "reported": True, "started": 1100.0, "told_to_end": True},
+        {"state": "PENDING", "restarts": 2, "preempted": 1010.0},
+        ("requeued", 143, "SIGTERM", "none", "(requeue). The next attempt follows."),
+    ),
+    (
+        "requeued, and the body ignored SIGTERM",
+        {"exit_code": 137, "body_started": 1001.0, "told_to_end": True},
+        {"state": "PENDING", "restarts": 1},
+        ("requeued", 137, "SIGKILL", "none", "(requeue). The next attempt follows."),
+    ),
+    (
+        "requeued in the moment between pod and body",
+        {"exit_code": None, "running": True, "cut_short": True},
+        {"state": "PENDING", "restarts": 1},
+        ("requeued", None, None, "none", "(requeue). The next attempt follows."),
+    ),
+    (
+        "the node was lost, and the job requeued",
+        {"exit_code": 137, "running": True, "body_started": 1001.0},
+        {"state": "PENDING", "restarts": 1},
+        ("requeued", 137, "SIGKILL", "node", "The node failed while the job ran. The next attempt follows."),
+    ),
+    (
+        "the node was lost and booted anew, and the job requeued",
+        {"exit_code": None, "running": True},
+        {"state": "RUNNING", "restarts": 1},
+        ("requeued", None, None, "node", "The node failed while the job ran. The next attempt follows."),
+    ),
+    (
         "requeued for a registry that is down",
         {"failure": "The registry does not answer.", "fault": "cluster", "requeueing": True},
         {"state": "PENDING", "restarts": 1},

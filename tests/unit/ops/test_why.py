@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from why_samples import NODE, NOW, SUMMARY, running, seen
 
-from slurmk8s.ops import stage
+from slurmk8s.ops import overview, stage
 from slurmk8s.ops.evidence import Evidence, Results
 from slurmk8s.ops.stage import Stage
 from slurmk8s.ops.why import explain
@@ -91,6 +91,12 @@ def test_other_states_on_a_node(state: str, words: str) -> None:
     assert words in explain(found(seen=running(job_state=state))).sentence
 
 
+def test_the_end_of_a_completing_job_is_not_its_time_limit() -> None:
+    assert overview.limit(running()) == 3600
+    assert overview.limit(running(job_time_limit="UNLIMITED")) is None
+    assert overview.limit(running(job_state="COMPLETING", job_completing=True, ends=NOW - 1)) is None
+
+
 def test_a_completing_job_is_being_cleaned_up() -> None:
     answer = explain(found(seen=running(job_state="TIMEOUT", job_completing=True)))
     assert "has ended (TIMEOUT) and is being cleaned up on gpu1" in answer.sentence
@@ -150,6 +156,19 @@ def test_without_a_summary_no_more_is_said_than_slurm_says(state: str, code: str
     assert answer.sentence == f"Job 7 (train) {words}"
     assert "not written yet" in answer.step
     assert explain(found(seen=replace(ended, stamped=False))).step == ""
+
+
+def test_a_job_that_no_node_can_hold_did_not_fail_by_a_signal() -> None:
+    refused = seen("BadConstraints", job_state="FAILED", job_exit_code="0:1", job_ended=NOW)
+    assert explain(found(seen=refused)).sentence.startswith(
+        "Job 7 (train) did not start: no node can give what it asks for"
+    )
+
+
+def test_a_job_that_was_lost_with_its_node_is_told_who_will_write_its_summary() -> None:
+    silent = replace(NODE, states=("DOWN", "NOT_RESPONDING"))
+    answer = explain(found(seen=running(job_state="NODE_FAIL", job_ended=NOW), nodes={"gpu1": silent}))
+    assert answer.step.startswith("Its node writes the summary when it is back; if it stays away, the head node does")
 
 
 def test_a_cancelled_job_that_never_started() -> None:

@@ -90,7 +90,7 @@ def package() -> Iterator[str]:
     folder.chmod(0o755)
     target = folder / "slurmk8s"
     target.mkdir(mode=0o755)
-    for name in ("__init__.py", "errors.py"):
+    for name in ("__init__.py", "durable.py", "errors.py"):
         shutil.copy(SOURCE / name, target)
     shutil.copytree(SOURCE / "results", target / "results")
     for path in folder.rglob("*"):

@@ -124,6 +124,16 @@ def test_logs_go_to_their_own_streams(own: Any, slurmk8s: Any) -> None:
     assert slurmk8s("logs", "--stderr", "12") == (0, "err\n", "")
 
 
+@pytest.mark.parametrize("words", [["logs", "12"], ["logs", "-f", "12"]])
+def test_logs_that_were_archived_are_said_to_be(own: Any, slurmk8s: Any, root: Path, words: list[str]) -> None:
+    for name in ("stdout.log", "stderr.log"):
+        (root / "12" / name).unlink()
+    (root / "12" / "archived.txt").write_text("The files of this job are in /mnt/nas/archive/12.tar.zst\n")
+    status, out, err = slurmk8s(*words)
+    assert (status, out) == (2, "")
+    assert "`tar --zstd -xOf /mnt/nas/archive/12.tar.zst 12/stdout.log`" in err
+
+
 def test_logs_are_shown_byte_for_byte(own: Any, root: Path) -> None:
     data = bytes(range(256)) * 5000 + b"no newline"
     (root / "12/stdout.log").write_bytes(data)
@@ -349,6 +359,19 @@ def test_whoever_may_read_nothing_is_told_so_instead_of_an_empty_report(own: Any
         status, out, err = slurmk8s("report", "--all", "--since", "10y")
     assert (status, out) == (2, "")
     assert "You may read none of these results" in err
+
+
+def test_a_report_of_everybody_says_whose_results_are_not_in_it(own: Any, slurmk8s: Any, root: Path) -> None:
+    theirs = root / "13"
+    for path in (theirs, *theirs.rglob("*")):
+        os.chown(path, STRANGER, STRANGER)
+    (theirs / "summary.json").chmod(0o600)
+    with as_stranger():
+        status, out, _ = slurmk8s("report", "--all", "--since", "10y")
+        told = json.loads(slurmk8s("report", "--all", "--since", "10y", "--json")[1])
+    assert (status, told["total"]["jobs"]) == (0, 1)
+    assert told["hidden"] > 0
+    assert f"Not counted: {told['hidden']} of other people's results, which only their owners may read." in out
 
 
 def test_a_person_of_before_the_index_gets_one_when_they_ask(

@@ -1,6 +1,7 @@
 """Needs nothing. Notes and summaries at the end of an attempt."""
 
 import json
+import shlex
 from typing import Any
 
 import pytest
@@ -137,3 +138,62 @@ def test_the_picture_of_what_was_used_is_the_persons_own(person: Any, make_summa
 def test_without_measurements_there_is_no_picture(person: Any, make_summary: Any) -> None:
     person.ask(op="finish", attempt=0, summary=make_summary())
     assert not (person.folder / "usage.svg").exists()
+
+
+HEAD = {"written_by": "head node", "state": "node_fail", "fault": "node", "exit_code": None, "cause": "n1 was lost."}
+
+
+def test_a_node_that_comes_back_tells_in_place_of_the_head_node(person: Any, make_summary: Any) -> None:
+    """With new checksums, whatever the head node had; and once only, however often it is asked."""
+    person.ask(op="prepare", attempt=0)
+    person.ask(op="finish", attempt=0, summary=make_summary(**HEAD))
+    assert person.ask(op="checksums", attempt=0)["complete"]
+    person.sh("printf late > outputs/late")
+    for _ in range(2):
+        told = person.ask(op="finish", attempt=0, summary=make_summary(exit_code=3, cause="It ended with 3."))
+        assert told["summary"]["written_by"] == "node after head node"
+        assert (told["summary"]["exit_code"], told["summary"]["cause"]) == (3, "It ended with 3.")
+    assert not told["summary"]["complete"]
+    assert person.ask(op="checksums", attempt=0)["complete"]
+    assert "outputs/late" in (person.folder / "checksums.txt").read_text()
+
+
+def test_what_the_node_has_told_is_not_replaced_by_the_head_node(person: Any, make_summary: Any) -> None:
+    person.ask(op="prepare", attempt=0)
+    first = person.ask(op="finish", attempt=0, summary=make_summary())["summary"]
+    assert person.ask(op="finish", attempt=0, summary=make_summary(**HEAD))["summary"] == first
+
+
+def test_of_a_body_that_died_with_its_node_the_head_nodes_cause_stays(person: Any, make_summary: Any) -> None:
+    person.ask(op="prepare", attempt=0)
+    person.ask(op="finish", attempt=0, summary=make_summary(**HEAD))
+    duller = make_summary(state="failed", fault="node", exit_code=None, cause="Killed from outside.", image_digest="d")
+    told = person.ask(op="finish", attempt=0, summary=duller)["summary"]
+    assert (told["state"], told["cause"], told["image_digest"]) == ("node_fail", "n1 was lost.", "d")
+
+
+def test_a_summary_told_anew_while_its_files_are_hashed_is_kept(person: Any, make_summary: Any) -> None:
+    """The head node hashes, and the lost node comes back: its account must not be overwritten at the end of that."""
+    person.ask(op="prepare", attempt=0)
+    person.ask(op="finish", attempt=0, summary=make_summary(**HEAD))
+    node = person.folder / "node"
+    anew = json.dumps({**make_summary(), "written_by": "node after head node"})
+    person.sh(f"printf %s {shlex.quote(anew)} > {node.name}")
+    code = WORKER_SWAPPED.replace("{folder!r}", repr(str(person.folder)))
+    done = person.python(code, json.dumps({"root": str(person.root), "job_id": 12, "op": "checksums"}).encode())
+    reply = json.loads(done.stdout)
+    assert (reply["ok"], reply["fault"]) == (False, "cluster")
+    assert json.loads((person.folder / "summary.json").read_text())["written_by"] == "node after head node"
+    assert person.ask(op="checksums", attempt=0)["complete"]
+
+
+WORKER_SWAPPED = """
+import json, os, sys
+sys.path.insert(0, {package!r})
+from slurmk8s.results.request import parse
+from slurmk8s.results.worker import answer
+def at(step):
+    if step == "all hashed":
+        os.rename({folder!r} + "/node", {folder!r} + "/summary.json")
+print(json.dumps(answer(parse(sys.stdin.buffer.read()), at)))
+"""

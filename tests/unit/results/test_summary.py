@@ -216,7 +216,7 @@ Image there 2023-11-15 07:14:05 KST  (pulled in 41 s)
 Body began  2023-11-15 07:14:06 KST
 Ended       2023-11-15 07:23:09 KST  (ran for 9 min 3 s)
 Exit code   137 (SIGKILL)
-Outputs     3 files, 1.8 GiB; 1 that are no regular files were skipped (outputs/latest)
+Outputs     3 files, 1.8 GiB; 1 that is no regular file was skipped (outputs/latest)
 Checksums   complete; check with `slurmk8s verify 12` or `sha256sum -c checksums.txt`
 
 For the next time:

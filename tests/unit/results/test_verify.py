@@ -30,6 +30,7 @@ def test_an_untouched_bundle_is_ok(bundle: Any) -> None:
         "ok": True,
         "state": "complete",
         "reason": "",
+        "archive": "",
         "matched": 5,
         "changed": [],
         "missing": [],
@@ -84,6 +85,13 @@ def test_without_checksums_the_state_is_pending(person: Any, make_summary: Any) 
     person.ask(op="finish", attempt=0, summary=make_summary())
     verdict = verify(person.folder)
     assert (verdict.state, verdict.ok) == ("pending", False)
+
+
+def test_checksums_that_were_removed_are_missing_and_not_awaited(bundle: Any) -> None:
+    bundle.sh("rm checksums.txt")
+    verdict = verify(bundle.folder)
+    assert (verdict.state, verdict.ok, verdict.problems["missing"]) == ("complete", False, ["checksums.txt"])
+    assert verdict.problems["extra"] == []
 
 
 def test_checksums_that_failed_are_not_ok(person: Any, make_summary: Any) -> None:

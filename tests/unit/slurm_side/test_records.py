@@ -25,6 +25,7 @@ VALUES = dict.fromkeys(records.FIELDS, "") | {
     "SubmitTime": "1794796030",
     "StartTime": "1794796031",
     "EndTime": "1794796099",
+    "PreemptTime": "N/A",
     "WorkDir": "/tmp",
 }
 
