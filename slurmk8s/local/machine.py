@@ -55,12 +55,13 @@ def person(plan: Plan) -> pwd.struct_passwd:
 
 def free_ports(plan: Plan) -> Ports:
     """Ports nobody listens on; the search starts at a place of the cluster's own, so a restart finds the same ones."""
-    found = _ports(plan.layout.identity)
+    found = ports(plan.layout.identity)
     slurmctld, registry = next(found), 0 if plan.on_kubernetes else next(found)
     return Ports(slurmctld, registry, {name: next(found) for name in plan.node_names})
 
 
-def _ports(identity: str) -> Iterator[int]:
+def ports(identity: str) -> Iterator[int]:
+    """Ports nobody listens on, below those the kernel gives to connections: a restarted daemon finds its own free."""
     span = LAST_PORT - FIRST_PORT + 1
     start = zlib.crc32(identity.encode()) % span
     for step in range(span):

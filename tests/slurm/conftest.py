@@ -1,6 +1,7 @@
 """A private Slurm of two nodes on this machine, with our Lua and without our agent: for what concerns Slurm alone."""
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -23,6 +24,7 @@ from intake_bed import Intake, person  # found only now
 from slurm import accounting  # found only now
 
 from slurmk8s import config as configuration
+from slurmk8s.local import machine
 from slurmk8s.slurm import conf, lua_facts
 from slurmk8s.slurm.client import Identity
 from slurmk8s.slurm.commands import SlurmCommands
@@ -158,12 +160,14 @@ class BareSlurm:
         """Start both slurmd and wait until the nodes are idle."""
         for node in ("node1", "node2"):
             self.start(node, "slurmd", "-D", "-N", node)
-        until(lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D", "-p", "cpu").strip() == "2", "two idle nodes")
+        self.until(
+            lambda: self.run("sinfo", "-h", "-t", "idle", "-o", "%D", "-p", "cpu").strip() == "2", "two idle nodes"
+        )
 
     def start_slurmctld(self) -> None:
         """Start slurmctld and wait for its first answer."""
         self.start("slurmctld", "slurmctld", "-D")
-        until(lambda: " is UP" in self.run("scontrol", "ping", check=False), "slurmctld answers")
+        self.until(lambda: " is UP" in self.run("scontrol", "ping", check=False), "slurmctld answers")
 
     def stop(self, name: str) -> None:
         """Stop one daemon and wait for its end."""
@@ -175,8 +179,6 @@ class BareSlurm:
         except subprocess.TimeoutExpired:
             daemon.kill()
             daemon.wait()
-
-    until = staticmethod(until)
 
     def stop_all(self) -> None:
         """Cancel what runs, so that no step outlives the test, then stop the daemons."""
@@ -202,11 +204,22 @@ class BareSlurm:
         ids = self.run("squeue", "-h", "-a", "-o", "%A").split()
         if ids:
             self.run("scancel", *ids, check=False)
-            until(lambda: not self.run("squeue", "-h", "-a", "-o", "%A"), "no job left")
+            self.until(lambda: not self.run("squeue", "-h", "-a", "-o", "%A"), "no job left")
+
+    def until(self, condition: Callable[[], object], what: str, seconds: float = 30) -> None:
+        """Wait for a condition; if it does not come, say what Slurm shows."""
+        try:
+            until(condition, what, seconds)
+        except pytest.fail.Exception as failed:
+            shown = [
+                self.run(*command, check=False) for command in (("squeue", "-a"), ("sinfo", "-N", "-o", "%n %T %E"))
+            ]
+            ended = [name for name, daemon in self.daemons.items() if daemon.poll() is not None]
+            pytest.fail("\n".join([str(failed), *shown, f"ended: {ended}"]))
 
     def until_state(self, job_id: int, *states: str) -> None:
         """Wait until a job is in one of these states, as Slurm itself names them."""
-        until(lambda: self.state(job_id) in states, f"job {job_id} {states} (is {self.state(job_id)})")
+        self.until(lambda: self.state(job_id) in states, f"job {job_id} {states}")
 
     def state(self, job_id: int) -> str:
         """The job's state as squeue prints it."""
@@ -214,15 +227,8 @@ class BareSlurm:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    """Ports that nobody listens on now, and that stay free while a daemon is away."""
+    return list(itertools.islice(machine.ports(uuid.uuid4().hex), count))
 
 
 @contextlib.contextmanager
