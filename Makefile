@@ -1,5 +1,6 @@
 # What a newcomer types: `make demo`, then `make test`. Everything else is a step of these two.
 SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
 
 # Not a pyenv shim or a Python in somebody's home: jobs run it as their own user.
 PYTHON ?= $(or $(wildcard /usr/bin/python3),python3)
@@ -17,14 +18,17 @@ NEEDS := slurmctld slurmd slurm-client slurm-wlm-basic-plugins slurm-wlm-plugins
 REAL := $(SUDO) $(PYTEST) -q -p no:hypothesispytest
 TESTBED := $(SUDO) env PYTHONSAFEPATH=1 PYTHONPATH=tests $(VENV)/bin/python -m testbed
 KUBE_DIR ?= /var/tmp/slurmk8s-testbed
+STEPS := test-journey test-kubernetes test-slurm test-unit test-podman test-nas
+STAGES ?= 3
 
-.PHONY: help deps venv demo test lint types contracts unit real kube-up kube-down bench docs lock clean
+.PHONY: help deps venv demo test lint build-kubernetes $(STEPS) kube-up kube-down bench docs lock clean
 
 help:
 	@echo 'make demo    a job file travels from a NAS folder through Slurm into a container and back (KEEP=1 leaves it up)'
 	@echo 'make test    lint, types, contracts, unit tests, then real Slurm, podman and Kubernetes'
 	@echo 'make kube-up a real Kubernetes with two nodes on this machine, built once (KUBE_DIR); make kube-down removes it'
 	@echo 'make venv    $(VENV) with the project installed      make deps    the Debian packages that are missing'
+	@echo 'make test-unit, test-slurm, test-podman, test-kubernetes, test-journey, test-nas: one part of it'
 	@echo 'make lint    ruff, mypy, import contracts           make bench   measurements'
 	@echo 'make docs    write docs/commands.md and docs/configuration.md anew'
 	@echo 'make lock    resolve the dependencies anew          make clean   remove what was made here'
@@ -60,25 +64,42 @@ demo: deps venv
 # Each step with its time, so that a slow one is seen.
 timed = @echo '== $(1)'; start=$$(date +%s%N); $(2) || { echo '== $(1): FAILED' >&2; exit 1; }; \
 	echo "== $(1): $$(( ($$(date +%s%N) - start) / 1000000 )) ms"
+# The same with the step's name before each line, since these run side by side.
+beside = @start=$$(date +%s); { $(2); } 2>&1 | sed -u 's/^/$(1) | /' || { echo '== $(1): FAILED' >&2; exit 1; }; \
+	echo "== $(1): $$(( $$(date +%s) - start )) s"
 
-test: deps venv lint unit real
+# Most tests of real daemons wait most of the time. So several kinds run at once, the longest first; all of them, also
+# after a failure.
+test: deps venv lint
+	@+$(MAKE) --no-print-directory -k -j $(STAGES) $(STEPS)
 
 lint: venv
 	$(call timed,ruff,$(VENV)/bin/ruff check --quiet . && $(VENV)/bin/ruff format --quiet --check .)
 	$(call timed,mypy,$(VENV)/bin/mypy --no-error-summary)
 	$(call timed,import contracts,$(VENV)/bin/lint-imports --no-cache >/dev/null || $(VENV)/bin/lint-imports --no-cache)
 
-# As root too: what one person must not do to another's files takes two persons.
-unit: venv
-	$(call timed,unit tests,$(SUDO) $(PYTEST) -q -n auto tests/unit)
+test-kubernetes test-journey: build-kubernetes
+build-kubernetes: deps venv
+	$(call beside,build,$(TESTBED) build)
 
-real: deps venv
-	$(call timed,a NAS of our own,$(REAL) tests/nas)
-	$(call timed,real Slurm,$(REAL) -n 2 --dist loadfile tests/slurm)
-	$(call timed,real podman,$(REAL) tests/podman)
-	$(call timed,Kubernetes from Go modules,$(TESTBED) build)
-	$(call timed,real Kubernetes,$(REAL) -n 2 --dist loadfile tests/kube)
-	$(call timed,the whole journey,$(REAL) -n 2 --dist loadgroup --durations=10 tests/e2e)
+test-journey: deps venv
+	$(call beside,journey,$(REAL) -n 2 --dist loadgroup --durations=10 tests/e2e)
+
+test-kubernetes: deps venv
+	$(call beside,kubernetes,$(REAL) -n 2 --dist loadfile tests/kube)
+
+test-slurm: deps venv
+	$(call beside,slurm,$(REAL) -n 2 --dist loadfile tests/slurm)
+
+test-podman: deps venv
+	$(call beside,podman,$(REAL) tests/podman)
+
+test-nas: deps venv
+	$(call beside,nas,$(REAL) tests/nas)
+
+# As root too: what one person must not do to another's files takes two persons.
+test-unit: venv
+	$(call beside,unit,$(SUDO) $(PYTEST) -q -n auto tests/unit)
 
 # The first time it builds Kubernetes, containerd and metrics-server from Go modules: ten minutes on two cores.
 kube-up: deps venv

@@ -7,10 +7,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -18,7 +17,9 @@ import slurmk8s
 from slurmk8s.local import program
 from slurmk8s.local.layout import Layout
 
-Result = TypeVar("Result")
+# Tests are not a package, so that the installed program is what they import.
+sys.path.insert(0, str(Path(__file__).parent))
+from waiting import until  # found only now
 
 # Started in the background of a script, we and every program we start would ignore these for ever.
 for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
@@ -63,13 +64,3 @@ def everyones_python() -> Iterator[Path]:
         yield program.install(layout, pwd.getpwnam("nobody"))
     finally:
         shutil.rmtree(folder)
-
-
-def until(condition: Callable[[], Result], what: str, seconds: float = 30) -> Result:
-    """Poll a condition; fail with what was waited for, and with what was last seen."""
-    deadline = time.monotonic() + seconds
-    while not (seen := condition()):
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds:g} s: {what} (last seen: {seen!r})")
-        time.sleep(0.03)
-    return seen

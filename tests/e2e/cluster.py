@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import nas
 from runtimes import Kubernetes, Podman
+from waiting import until
 
 from slurmk8s.local import images, namespace, state
 from slurmk8s.local.layout import Layout
@@ -117,13 +118,8 @@ class Cluster:
         return result
 
     def wait_for(self, condition: Callable[[], Result], what: str, seconds: float = 30) -> Result:
-        """Poll a condition; fail with what was waited for, and with what was last seen."""
-        deadline = time.monotonic() + seconds
-        while not (seen := condition()):
-            if time.monotonic() > deadline:
-                raise AssertionError(f"not within {seconds:g} s: {what} (last seen: {seen!r})")
-            time.sleep(0.05)
-        return seen
+        """As `until` does."""
+        return until(condition, what, seconds)
 
     # -- jobs ----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from intake_bed import Intake, person  # found only now
 from slurm import accounting  # found only now
+from waiting import until
 
 from slurmk8s import config as configuration
 from slurmk8s.local import machine
@@ -45,15 +45,6 @@ esac
 EPILOG = """#!/bin/sh
 while [ -e {folder}/hold-epilogs ]; do /bin/sleep 0.05; done
 """
-
-
-def until(condition: Callable[[], object], what: str, seconds: float = 30) -> None:
-    """Wait for a condition; never longer than it takes."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            pytest.fail(f"after {seconds} s still not: {what}")
-        time.sleep(0.05)
 
 
 class BareSlurm:
@@ -210,12 +201,12 @@ class BareSlurm:
         """Wait for a condition; if it does not come, say what Slurm shows."""
         try:
             until(condition, what, seconds)
-        except pytest.fail.Exception as failed:
+        except AssertionError as failed:
             shown = [
                 self.run(*command, check=False) for command in (("squeue", "-a"), ("sinfo", "-N", "-o", "%n %T %E"))
             ]
             ended = [name for name, daemon in self.daemons.items() if daemon.poll() is not None]
-            pytest.fail("\n".join([str(failed), *shown, f"ended: {ended}"]))
+            raise AssertionError("\n".join([str(failed), *shown, f"ended: {ended}"])) from None
 
     def until_state(self, job_id: int, *states: str) -> None:
         """Wait until a job is in one of these states, as Slurm itself names them."""

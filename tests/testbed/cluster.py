@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from waiting import pauses
+
 from . import images, processes
 from .components import Component, components
 from .layout import GPUS, NODES, REGISTRY, Layout
@@ -151,10 +153,12 @@ class Cluster:
     def wait_for(self, condition: Callable[[], object], what: str, seconds: float = 180) -> None:
         """Poll a condition."""
         deadline = time.monotonic() + seconds
-        while not condition():
+        for pause in pauses():
+            if condition():
+                return
             if time.monotonic() > deadline:
                 raise TestbedError(f"Not within {seconds:g} s: {what}. Logs are in {self.layout.log}.")
-            time.sleep(0.05)
+            time.sleep(pause)
 
     def wait_nodes(self, seconds: float = 180) -> None:
         """Wait until both nodes are Ready and have their GPUs."""

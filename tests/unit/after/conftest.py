@@ -74,7 +74,7 @@ def owner() -> Owner:
 def nas(everyones_python: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder that others can enter, with results/ as the guide makes it."""
     if os.geteuid() != 0:
-        pytest.fail("What happens after a job runs as other accounts: run `make unit`, which uses sudo.")
+        pytest.fail("What happens after a job runs as other accounts: run `make test-unit`, which uses sudo.")
     monkeypatch.setattr(child, "PYTHON", str(everyones_python))
     folder = Path(tempfile.mkdtemp(prefix="slurmk8s-after-", dir="/var/tmp"))
     folder.chmod(0o755)
