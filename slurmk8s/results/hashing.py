@@ -6,8 +6,7 @@ import os
 import stat
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from slurmk8s.results import files
 
@@ -20,8 +19,8 @@ _NOT_A_FILE_NOW = (errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.EISDIR)
 Read = Callable[[int], None]
 
 
-@dataclass(frozen=True)
-class Identity:
+# Both are tuples: they are made, compared and sent between processes for every file, which shows with small ones.
+class Identity(NamedTuple):
     """What must be the same for a digest to still be true of a file."""
 
     size: int
@@ -34,8 +33,7 @@ class Identity:
         return cls(found.st_size, found.st_mtime_ns, found.st_ino)
 
 
-@dataclass(frozen=True)
-class Hashed:
+class Hashed(NamedTuple):
     """What became of one file."""
 
     path: bytes

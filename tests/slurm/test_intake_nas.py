@@ -188,7 +188,7 @@ def test_what_nfs_keeps_of_deleted_files_is_left_alone(
 def test_the_share_goes_in_mid_work_and_comes_back(
     intake: Intake, share: nas.Share, name: str, how: str, wait_for: Callable[..., Any]
 ) -> None:
-    dropped = [f"{number}-{name}" for number in range(20)]
+    dropped = [f"{number}-{name}" for number in range(60)]
     for each in dropped:
         intake.drop(each, into=share.back / "slurm-jobs" / "submit")
     process = intake.start()
@@ -201,10 +201,10 @@ def test_the_share_goes_in_mid_work_and_comes_back(
     wait_for(lambda: "Waiting for the NAS" in log_of(intake), "the watcher to say that it waits", seconds=60)
     assert list(intake.nas.iterdir()) == [], "folders on the empty mount point"
     share.mount()
+    wait_for(lambda: "The NAS is back" in log_of(intake), "the watcher to say that it goes on", seconds=LONG)
     wait_for(lambda: answered(intake, len(dropped)), "all receipts", seconds=2 * LONG)
     wait_for(lambda: not unfinished(intake), "the claims to be finished", seconds=LONG)
     assert process.poll() is None
-    assert "The NAS is back" in log_of(intake)
     assert_one_answer_each(intake, dropped, [])
 
 
