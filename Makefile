@@ -83,7 +83,7 @@ build-kubernetes: deps venv
 	$(call beside,build,$(TESTBED) build)
 
 test-journey: deps venv
-	$(call beside,journey,$(REAL) -n 2 --dist loadgroup --durations=10 tests/e2e)
+	$(call beside,journey,$(REAL) -n 3 --dist loadgroup --durations=10 tests/e2e)
 
 test-kubernetes: deps venv
 	$(call beside,kubernetes,$(REAL) -n 2 --dist loadfile tests/kube)

@@ -193,7 +193,8 @@ class Step:
             if not exists(self.meeting.shell):  # no body yet that could answer
                 self.ending = 128 + signal.SIGTERM
                 return
-            write(self.meeting.terminated, b"", 0o600)
+            # In one call: the next signal may interrupt us at any point.
+            os.close(os.open(self.meeting.terminated, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         self.meeting.send_signal("all", name)
         if name == "TSTP":
             self.stop_timer = threading.Timer(SECONDS_FROM_TSTP_TO_STOP, self.meeting.send_signal, ("all", "STOP"))

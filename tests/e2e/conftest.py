@@ -71,21 +71,20 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("runtime", names, indirect=True, scope="session")
 
 
-class OneWorkerForKubernetes(LoadScopeScheduling):
-    """All tests on the shared Kubernetes go to one worker, one after the other: two would compete for its nodes.
+class FileByRuntime(LoadScopeScheduling):
+    """A piece of work is a file's tests on one runtime: with both, each worker would change between them all the time.
 
-    Of the others each file is a piece of work. xdist's own groups need marks that it reads from a test's id, which
-    newer pytests do not show it.
+    xdist's own groups need marks that it reads from a test's id, which newer pytests do not show it.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         on_kubernetes = re.search(rf"[\[-]{KUBERNETES}[-\]]", nodeid.rpartition("::")[2])
-        return KUBERNETES if on_kubernetes else nodeid.partition("::")[0]
+        return nodeid.partition("::")[0] + (f" on {KUBERNETES}" if on_kubernetes else "")
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
     """Whatever --dist says."""
-    return OneWorkerForKubernetes(config, log)
+    return FileByRuntime(config, log)
 
 
 def account(name: str, *options: str) -> str:
@@ -121,8 +120,8 @@ def running(runtime: Podman | Kubernetes, share: nas.Share | None = None, **plan
 
 @pytest.fixture(scope="session")
 def kubernetes() -> Iterator[Kubernetes]:
-    """The test cluster of this run, with the image that most tests use."""
-    with shared.cluster() as found:
+    """This worker's own test cluster, with the image that most tests use: tests take whole nodes, and pull plugs."""
+    with shared.cluster(os.environ.get("PYTEST_XDIST_WORKER", "")) as found:
         if not found.own:
             pytest.skip(shared.OURS_ONLY)
         found.own.push(images.debian_tar(), images.TEST.partition("/")[2])

@@ -6,12 +6,15 @@ from typing import Any
 import pytest
 from test_journey import body
 
-# A Python child of the body's shell, which writes down each signal it gets and goes on.
+# A Python child of the body's shell, which writes down each signal it gets and goes on; after SIGTERM only if told to.
+# By os.write: a second signal while print flushes the first would be the child's end.
 CHILD = r"""
 cat > /tmp/child.py <<'P'
-import signal, sys, time
+import os, signal, sys, time
 def hear(number, _):
-    print("child", signal.Signals(number).name, flush=True)
+    os.write(1, f"child {signal.Signals(number).name}\n".encode())
+    if number == signal.SIGTERM and sys.argv[1:] != ["--stubborn"]:
+        sys.exit()
 for name in ("USR1", "USR2", "INT", "TERM", "HUP", "CONT"):
     signal.signal(getattr(signal, "SIG" + name), hear)
 print("child up", flush=True)
@@ -29,14 +32,14 @@ trap 'echo shell TERM' TERM
 # Else the shell may be gone, and the container with it, before the child has said anything.
 trap 'echo shell INT' INT
 trap 'echo shell HUP' HUP
-python3 /tmp/child.py &
+python3 /tmp/child.py $STUBBORN &
 child=$!
 until wait $child; do kill -0 $child 2>/dev/null || break; done
 """
 
 
-def start(cluster: Any, *options: str) -> int:
-    job_id = cluster.sbatch(body(CHILD, directives="#K8S_WORKDIR=/workspace"), *options)
+def start(cluster: Any, stubborn: str = "") -> int:
+    job_id = cluster.sbatch(body(f"STUBBORN={stubborn}\n{CHILD}", directives="#K8S_WORKDIR=/workspace"))
     cluster.wait_for(lambda: log(cluster, job_id) and "child up" in log(cluster, job_id), "the child", 60)
     return int(job_id)
 
@@ -74,7 +77,8 @@ def test_a_signal_for_the_batch_script_reaches_the_bodys_shell_alone(cluster: An
 
 
 def test_scancel_ends_the_job_with_sigterm_and_the_summary_says_so(cluster: Any) -> None:
-    job_id = start(cluster)
+    """Also one that goes on: Slurm's KillWait and our grace after it."""
+    job_id = start(cluster, "--stubborn")
     cluster.run("scancel", str(job_id))
     cluster.wait_for(lambda: "child SIGTERM" in log(cluster, job_id), "SIGTERM in the child")
     fields = cluster.wait(job_id, 90)

@@ -2,7 +2,7 @@
 
 `KUBECONFIG` names any cluster; then nothing of it is started, stopped or killed here. `SLURMK8S_TESTBED` names the
 folder of a test cluster that `make kube-up` has started; it is used and left running. Without either, the first of a
-run's workers brings a cluster up and the last one takes it down.
+run's workers brings a cluster up and the last one takes it down; those that ask for one by name have it to themselves.
 """
 
 import contextlib
@@ -74,15 +74,15 @@ def where() -> str:
 
 
 @contextlib.contextmanager
-def cluster() -> Iterator[Shared]:
-    """The cluster of this run, for as long as this process needs it."""
+def cluster(name: str = "") -> Iterator[Shared]:
+    """The cluster of this run, or the one of that name in it, for as long as this process needs it."""
     if os.environ.get(OWN):
         yield _ours(lifecycle.up(_folder(), _say))
     elif os.environ.get(GIVEN):
         yield _given(Path(os.environ[GIVEN]).absolute())
     else:
         _sweep()
-        folder = _folder()
+        folder = _folder(name)
         try:
             with _users(folder) as users:
                 users.append(os.getpid())
@@ -107,10 +107,10 @@ def turn(*, alone: bool) -> Iterator[None]:
         yield
 
 
-def _folder() -> Path:
+def _folder(name: str = "") -> Path:
     """Where this run's cluster is or will be."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))[:12]
-    return Path(os.environ.get(OWN) or f"{DEFAULT}-run-{run}").absolute()
+    return Path(os.environ.get(OWN) or f"{DEFAULT}-run-{run}{name}").absolute()
 
 
 def _turns(folder: Path) -> Path:
