@@ -18,10 +18,12 @@ NEEDS := slurmctld slurmd slurm-client slurm-wlm-basic-plugins slurm-wlm-plugins
 REAL := $(SUDO) $(PYTEST) -q -p no:hypothesispytest
 TESTBED := $(SUDO) env PYTHONSAFEPATH=1 PYTHONPATH=tests $(VENV)/bin/python -m testbed
 KUBE_DIR ?= /var/tmp/slurmk8s-testbed
-STEPS := test-journey test-kubernetes test-slurm test-unit test-podman test-nas
-STAGES ?= 3
+# What fills the cores, beside the build; then what mostly waits. The longest first.
+FIRST := build-kubernetes test-unit test-podman test-nas
+THEN := test-journey test-slurm test-kubernetes
+ABREAST ?= 3
 
-.PHONY: help deps venv demo test lint build-kubernetes $(STEPS) kube-up kube-down bench docs lock clean
+.PHONY: help deps venv demo test lint $(FIRST) $(THEN) kube-up kube-down bench docs lock clean
 
 help:
 	@echo 'make demo    a job file travels from a NAS folder through Slurm into a container and back (KEEP=1 leaves it up)'
@@ -68,10 +70,11 @@ timed = @echo '== $(1)'; start=$$(date +%s%N); $(2) || { echo '== $(1): FAILED' 
 beside = @start=$$(date +%s); { $(2); } 2>&1 | sed -u 's/^/$(1) | /' || { echo '== $(1): FAILED' >&2; exit 1; }; \
 	echo "== $(1): $$(( $$(date +%s) - start )) s"
 
-# Most tests of real daemons wait most of the time. So several kinds run at once, the longest first; all of them, also
-# after a failure.
+# Several kinds of tests at once, since each alone leaves the cores idle half of the time; all of them, also after a failure.
 test: deps venv lint
-	@+$(MAKE) --no-print-directory -k -j $(STAGES) $(STEPS)
+	@+for steps in '$(FIRST)' '$(THEN)'; do \
+		$(MAKE) --no-print-directory -k -j $(ABREAST) $$steps || failed=1; \
+	done; [ -z "$$failed" ]
 
 lint: venv
 	$(call timed,ruff,$(VENV)/bin/ruff check --quiet . && $(VENV)/bin/ruff format --quiet --check .)
