@@ -242,7 +242,10 @@ def _results(found: _Found, asked: Question, root: Path, *, without_slurm: bool)
         for known in history.latest(history.recent(root, asked.uid, span)):
             if known.entry.job_id in found.live:
                 continue
-            current = history.refreshed(root, known) if known.entry.runs else known
+            current = known
+            if known.entry.runs:
+                with contextlib.suppress(SlurmK8sError, OSError):  # one bundle must not hide all others
+                    current = history.refreshed(root, known)
             state = current.entry.state
             if state == HIDDEN:
                 hidden += 1

@@ -4,8 +4,11 @@ The line is made from the summary and is never believed over it; what is malform
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
+
+from slurmk8s.results.summary import STATES
 
 RUNNING = "running"
 """State of an attempt that has begun. All others are the summary's."""
@@ -97,7 +100,7 @@ def of_summary(document: Mapping[str, Any], now: float) -> Entry:
     usage = document.get("usage") or {}
     ended = times["ended"]
     return Entry(
-        at=ended if ended is not None else now,
+        at=ended if ended is not None and 0 <= ended < _LATEST else now,
         job_id=document["job_id"],
         attempt=document["attempt"],
         state=document["state"],
@@ -145,7 +148,7 @@ def decode(line: bytes) -> Entry | None:
     try:
         values = json.loads(line.decode())
         entry = Entry(*values[:_COUNT])
-    except (ValueError, TypeError, RecursionError):
+    except (ValueError, TypeError, LookupError, RecursionError):
         return None
     kinds = tuple(map(type, entry))
     if kinds not in _sound_kinds:
@@ -156,12 +159,22 @@ def decode(line: bytes) -> Entry | None:
     for value in entry[_NUMBERS:]:
         if value is not None and not 0 <= value < _LARGEST:  # nor is NaN
             return None
-    return entry if 0 <= entry.at < _LARGEST and entry.job_id > 0 and entry.attempt >= 0 else None
+    # An admin's terminal shows these two as they are.
+    if entry.state not in _STATES or (entry.array and not _TASK.fullmatch(entry.array)):
+        return None
+    is_sound = 0 <= entry.at < _LATEST and 0 < entry.job_id < _FIRST_NO_ID and 0 <= entry.attempt < _LARGEST
+    return entry if is_sound else None
 
 
 _COUNT = len(Entry._fields)
 _NUMBERS = Entry._fields.index("exit_code")
 _LARGEST = 2.0**62
+# The year 9999: past it there is no date, and within it a time zone may lead past it.
+_LATEST = 253370764800.0
+# Names of bundles have at most 18 digits.
+_FIRST_NO_ID = 10**18
+_STATES = frozenset((*STATES, RUNNING))
+_TASK = re.compile(r"[0-9]{1,19}_[0-9]{1,19}", re.ASCII)
 # There are few combinations of types in sound lines, and looking one up is quicker than checking each value.
 _sound_kinds: set[tuple[type, ...]] = set()
 _KINDS: dict[object, tuple[type, ...]] = {

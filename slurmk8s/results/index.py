@@ -18,6 +18,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from slurmk8s.results import entry, files
 from slurmk8s.results.entry import Entry
@@ -28,7 +29,12 @@ WHOLE = "whole"
 _LINES = re.compile(r"([0-9]{4}-[0-9]{2})\.[A-Za-z0-9_.-]{1,64}\.jsonl", re.ASCII)
 _HOST = re.compile(r"[^A-Za-z0-9_.-]")
 _AT_ONCE = 500
-_NO_INDEX = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_NO_LINES = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
+# An admin reads what anybody wrote. Ours are shorter; what is cut here is no line.
+_LONGEST_LINE = 1 << 14
+# Of one person at a time: some hundred thousand attempts. A line takes memory besides its bytes, however short.
+_MOST_BYTES = 1 << 29
+_BESIDES = 64
 
 
 @dataclass(frozen=True)
@@ -57,17 +63,20 @@ class Index:
     def entries(
         self, since: float | None = None, until: float | None = None, *, running: bool = True
     ) -> Iterator[Entry]:
-        """Attempts, the latest first, each once; OSError if it cannot be read.
+        """Attempts, the latest first, each once; OSError if one's own cannot be read.
 
         `running`: also those of which only the start is known. Their bundles may know more by now.
         """
         known: set[tuple[int, int, int]] = set()
         first, last = _month(since), _month(until)
-        with self._opened() as folder:
+        room = _MOST_BYTES
+        with self._as_they_left_it(), self._opened() as folder:
             for month, names in _months(folder):
                 if (first and month < first) or (last and month > last):
                     continue
-                lines = [line for name in names for line in self._lines(folder, name)]
+                lines: list[bytes] = []
+                for name in names:
+                    room = self._read(folder, name, lines, room)
                 lines.sort(reverse=True)
                 for line in lines:
                     found = entry.decode(line)
@@ -92,19 +101,30 @@ class Index:
                 raise FileNotFoundError(errno.ENOENT, "no index of this person's own")
             yield folder
 
-    def _lines(self, folder: int, name: str) -> Iterable[bytes]:
+    @contextlib.contextmanager
+    def _as_they_left_it(self) -> Iterator[None]:
+        """What somebody did to their own index is missing from it and keeps nobody from reading the others."""
         try:
-            descriptor = os.open(name, os.O_RDONLY | files.FILE_FLAGS, dir_fd=folder)
-        except OSError as error:
-            if error.errno in _NO_INDEX:
-                return ()
-            raise
-        with open(descriptor, "rb") as file:
-            found = os.fstat(descriptor)
-            # An admin reads it too: nothing but the person's own plain file, and no pipe to wait for.
-            if not stat.S_ISREG(found.st_mode) or found.st_uid != self.uid:
-                return ()
-            return filter(None, file.read().split(b"\n"))
+            yield
+        except OSError:
+            if self.uid == os.getuid():
+                raise
+
+    def _read(self, folder: int, name: str, lines: list[bytes], room: int) -> int:
+        """Add the last lines of this file, as far as there is room; how much is left."""
+        with self._as_they_left_it(), _plain_file(folder, name, self.uid) as descriptor:
+            if descriptor is None:
+                return room
+            with open(descriptor, "rb", closefd=False) as file:
+                # The newest are at its end. Half: of lines as long as ours all of that fits.
+                file.seek(max(0, os.fstat(descriptor).st_size - room // 2))
+                for line in iter(partial(file.readline, _LONGEST_LINE), b""):
+                    room -= len(line) + _BESIDES
+                    if room < 0:
+                        break
+                    if line.startswith(b"["):
+                        lines.append(line)
+        return max(0, room)
 
 
 def everyone(root: str) -> list[Index]:
@@ -190,6 +210,23 @@ def _everyones(root: str) -> Iterator[tuple[int, int]]:
             os.close(everyones)
     finally:
         os.close(results)
+
+
+@contextlib.contextmanager
+def _plain_file(folder: int, name: str, uid: int) -> Iterator[int | None]:
+    """This person's own file, opened; None if it is anything else, such as a pipe to wait for."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | files.FILE_FLAGS, dir_fd=folder)
+    except OSError as error:
+        if error.errno not in _NO_LINES:
+            raise
+        yield None
+        return
+    try:
+        found = os.fstat(descriptor)
+        yield descriptor if stat.S_ISREG(found.st_mode) and found.st_uid == uid else None
+    finally:
+        os.close(descriptor)
 
 
 def _portions(new: Iterable[Entry]) -> Iterator[tuple[str, list[bytes]]]:

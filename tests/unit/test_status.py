@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from slurmk8s.results.entry import Entry, encode
+
 
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
@@ -44,6 +46,20 @@ def test_without_a_nas_it_still_answers(environment: dict[str, str]) -> None:
     done = subprocess.run(COMMAND, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     assert done.stderr == ""
+
+
+def test_one_bundle_that_is_none_hides_no_other(environment: dict[str, str]) -> None:
+    root = Path(environment["SLURMK8S_RESULTS_ROOT"])
+    own = root / ".index" / str(os.getuid())
+    own.mkdir(parents=True)
+    now = time.time()
+    told = [Entry(now - 9, 99, 0, "running", "", "odd"), Entry(now - 60, 12, 0, "failed", "", "train", cause="Why.")]
+    month = time.strftime("%Y-%m", time.gmtime(now))
+    (own / f"{month}.node1.jsonl").write_bytes(b"".join(map(encode, told)))
+    (root / "99").write_text("no folder")
+    done = subprocess.run([*COMMAND, "--all"], env=environment, capture_output=True, text=True, check=False)
+    assert "1 ended" in done.stdout, done.stderr
+    assert "Why." in done.stdout
 
 
 def test_watching_draws_again_and_ends_with_ctrl_c(environment: dict[str, str]) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from slurmk8s.results import entry, history, steps
+from slurmk8s.results import entry, history, index, steps
 from slurmk8s.results.entry import Entry
 from slurmk8s.results.find import find
 from slurmk8s.results.history import Span
@@ -114,12 +115,30 @@ def test_a_line_that_a_crash_cut_short_spoils_no_other(indexed: Path, person: An
         b'[1700000000, true, 0, "failed"]',
         b'[1700000000, 1, 0, ["failed"]]',
         b'[1700000000, 1, 0, "failed", 7]',
+        b'[1e15, 1, 0, "failed"]',
+        b'[1700000000, 1000000000000000000, 0, "failed"]',
+        b'[1700000000, 1, 1%s, "failed"]' % (b"0" * 30),
+        b'[1700000000, 1, 0, "\\u001b[2J"]',
+        b'[1700000000, 1, 0, "failed", "\\u001b[2J"]',
+        b'[1700000000, 1, 0, "failed", "7_3\\n"]',
         b"[" * 100000,
         b"\xff\xfe",
     ],
 )
 def test_what_is_no_line_is_passed_over(line: bytes) -> None:
     assert entry.decode(line) is None
+
+
+def test_a_task_of_an_array_and_the_largest_job_id_are_kept() -> None:
+    for one in (Entry(1.7e9, 12, 0, "running", "7_0"), Entry(1.7e9, 10**18 - 1, 3, "node_fail", f"{2**63 - 1}_12")):
+        assert entry.decode(entry.encode(one)) == one
+
+
+@pytest.mark.parametrize("ended", [1e15, -1.0])
+def test_an_end_that_is_no_date_gives_way_to_the_time_of_the_bundle(ended: float, make_summary: Any) -> None:
+    summary = make_summary()
+    summary["times"]["ended"] = ended
+    assert entry.of_summary(summary, 1.7e9).at == 1.7e9
 
 
 def test_lines_of_an_older_and_of_a_newer_version_are_read() -> None:
@@ -284,3 +303,90 @@ def test_members_of_the_group_of_an_index_with_the_set_group_id_bit_read_everybo
             (person.folder / "summary.json").read_bytes()
     with acting_as(STRANGER):
         assert not Index(str(indexed), person.uid).exists()
+
+
+def put_a_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+
+
+def put_a_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def put_a_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def put_a_closed_file(path: Path) -> None:
+    path.touch(mode=0)
+
+
+def put_two_terabytes(path: Path) -> None:
+    path.touch(mode=0o644)
+    os.truncate(path, 2 << 40)
+
+
+def put_a_very_long_line(path: Path) -> None:
+    path.write_bytes(b"[" * (8 << 20))
+    path.chmod(0o644)
+
+
+@pytest.mark.parametrize(
+    "put", [put_a_socket, put_a_pipe, put_a_folder, put_a_closed_file, put_two_terabytes, put_a_very_long_line]
+)
+def test_what_somebody_puts_into_their_index_keeps_no_admin_from_reading_it_and_the_others(
+    put: Any, indexed: Path, person: Any, make_summary: Any
+) -> None:
+    os.chown(indexed / ".index", 0, ADMINS)
+    (indexed / ".index").chmod(0o3773)
+    person.ask(op="finish", attempt=0, summary=make_summary())
+    theirs = indexed / ".index" / str(STRANGER)
+    theirs.mkdir()
+    theirs.chmod(0o755)
+    (theirs / "2023-11.node1.jsonl").write_bytes(entry.encode(Entry(1.7e9, 99, 0, "failed")))
+    (theirs / "2023-11.node1.jsonl").chmod(0o644)
+    put(theirs / "2023-11.sock.jsonl")
+    for path in (*theirs.iterdir(), theirs):
+        os.chown(path, STRANGER, STRANGER)
+    for who in (0, ADMIN):
+        with acting_as(who, ADMINS):
+            assert {(known.uid, known.entry.job_id) for known in history.of_everyone(indexed)} == {
+                (person.uid, 12),
+                (STRANGER, 99),
+            }
+
+
+def test_an_index_that_its_owner_takes_away_meanwhile_is_passed_over(indexed: Path, person: Any) -> None:
+    person.ask(op="prepare", attempt=0)
+    found = Index(str(indexed), person.uid).entries()
+    (indexed / ".index" / str(person.uid)).rename(indexed / ".index" / "elsewhere")
+    assert list(found) == []
+
+
+def test_ones_own_index_that_cannot_be_read_is_said_to_be_so(indexed: Path, person: Any) -> None:
+    person.ask(op="prepare", attempt=0)
+    lines(indexed, person)[0].chmod(0)
+    with acting_as(person.uid), pytest.raises(PermissionError):
+        list(Index(str(indexed), person.uid).entries())
+
+
+def test_of_more_lines_than_are_read_the_newest_are(
+    indexed: Path, person: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person.ask(op="prepare", attempt=0)
+    (file,) = lines(indexed, person)
+    many = [entry.encode(Entry(1.7e9 + number, number + 1, 0, "failed")) for number in range(1000)]
+    file.write_bytes(b"\n" + b"\n".join(many))
+    monkeypatch.setattr(index, "_MOST_BYTES", 100 * len(many[-1]))
+    found = [each.job_id for each in Index(str(indexed), person.uid).entries()]
+    assert found == list(range(1000, 1000 - len(found), -1))
+    assert 40 < len(found) <= 100
+
+
+def test_many_short_lines_are_not_all_kept(indexed: Path, person: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    person.ask(op="prepare", attempt=0)
+    (file,) = lines(indexed, person)
+    file.write_bytes(b"".join(b'[1, %d, 0, "failed"]\n' % number for number in range(1, 1000)))
+    monkeypatch.setattr(index, "_MOST_BYTES", 10000)
+    assert 0 < len(list(Index(str(indexed), person.uid).entries())) <= 10000 // 64
