@@ -4,8 +4,10 @@ Requests come from the agent, but markers and summaries lie in folders that peop
 """
 
 import json
-import math
 from collections.abc import Iterable
+
+# Sums and quotients of smaller ones stay finite; no time in seconds and no size in bytes comes near.
+_LARGEST = 2**62
 
 
 class Malformed(ValueError):
@@ -74,7 +76,7 @@ class Fields:
         value = self._take(key)
         if value is None:
             return None
-        if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        if not isinstance(value, int | float) or isinstance(value, bool) or not -_LARGEST < value < _LARGEST:  # nor NaN
             raise Malformed(f"{self._where}: {key!r} is not a number")
         return float(value)
 

@@ -34,6 +34,18 @@ def test_a_worker_that_says_nothing_any_more_is_told() -> None:
     assert told.startswith("41 % (10.2 GiB of 25.0 GiB; nothing new for 2 h 0 min")
 
 
+@pytest.mark.parametrize("seconds", [1.7e308, 10**400])
+def test_a_progress_that_somebody_wrote_with_impossible_numbers_is_none(seconds: float) -> None:
+    told = {**json.loads(HALF.encode()), "seconds": seconds}
+    assert progress.decode(json.dumps(told).encode()) is None
+
+
+def test_the_slowest_progress_that_is_taken_is_told_in_one_line() -> None:
+    slow = Progress(1, 2**63 - 1, 1, 2, float(2**62 - 2**10), 0, 1000.0)
+    assert progress.decode(slow.encode()) == slow
+    assert progress.text(slow, now=1001.0).endswith(" left)")
+
+
 def test_only_the_summary_ever_says_that_all_is_done() -> None:
     all_read = Progress(10, 10, 1, 1, 30.0, 0, 1000.0)
     assert all_read.percent == 99

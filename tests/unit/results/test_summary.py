@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slurmk8s.results import summary as summaries
-from slurmk8s.results.strict import Malformed
+from slurmk8s.results.strict import Malformed, load
 from slurmk8s.results.summary import (
     FAULTS,
     STATES,
@@ -251,3 +251,15 @@ def test_units_people_use() -> None:
 
 def test_control_characters_do_not_reach_a_terminal() -> None:
     assert printable("a\x1b[31mb\n한글\u202e") == "a\\x1b[31mb\\n한글\\u202e"
+
+
+@pytest.mark.parametrize("value", [10**400, -(10**400), 2**62, 1.7e308, -1.7e308, float("inf"), float("nan")])
+def test_a_number_too_large_to_reckon_with_is_malformed(value: float) -> None:
+    with pytest.raises(Malformed, match="'ended' is not a number"):
+        load(json.dumps({"ended": value}).encode(), "summary").number_or_none("ended")
+
+
+def test_the_longest_times_that_are_taken_are_told() -> None:
+    longest = float(2**62 - 2**10)
+    assert load(json.dumps({"ended": longest}).encode(), "summary").number_or_none("ended") == longest
+    assert duration(2 * longest).endswith(" h")
