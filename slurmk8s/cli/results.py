@@ -1,12 +1,14 @@
 """`slurmk8s results`, `logs` and `verify`: what jobs left on the NAS."""
 
+import contextlib
+import itertools
 import json
 import os
 import pwd
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 import click
@@ -196,8 +198,11 @@ def _one(found: Found) -> None:
     if not current.readable:
         raise PersonFault(f"The results of job {found.job_id} belong to {owner(found.uid)}, who alone may read them.")
     click.echo(printable(str(found.bundle.folder)))
-    for line in _tree(found.bundle):
-        click.echo(f"  {line}")
+    with contextlib.closing(_tree(found.bundle)) as lines:
+        for line in itertools.islice(lines, _TREE_LINES):
+            click.echo(f"  {line}")
+        if next(lines, None) is not None:
+            click.echo(f"  {'':>10}  …")
     click.echo()
     if current.summary is None:
         click.echo(f"The job is running; follow it with `slurmk8s logs -f {found.job_id}`.")
@@ -207,25 +212,19 @@ def _one(found: Found) -> None:
         click.echo(f"Hashed      {progress.text(current.hashing)}")
 
 
-def _tree(bundle: Bundle) -> Iterator[str]:
-    """The bundle's files with their sizes, at most so many lines."""
+def _tree(bundle: Bundle) -> Generator[str]:
+    """The bundle's folders and files with their sizes."""
     descriptor = os.open(bundle.folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    lines = 0
     try:
         for folder in walk(descriptor, os.fsencode(bundle.folder.name)):
             # The bundle's own name is printed above; b"7/outputs/a" is shown as outputs/a.
             shown = b"/".join(folder.path.split(b"/")[1:])
             prefix = shown + b"/" if shown else b""
             if shown:
-                lines += 1
                 yield f"{'':>10}  {printable(shown_name(prefix))}{' (not readable)' if folder.error else ''}"
             for name in folder.names:
                 if not prefix and name.startswith(b"."):
                     continue  # our own bookkeeping
-                lines += 1
-                if lines > _TREE_LINES:
-                    yield f"{'':>10}  …"
-                    return
                 found = os.stat(name, dir_fd=folder.descriptor, follow_symlinks=False)
                 yield f"{size(found.st_size):>10}  {printable(shown_name(prefix + name))}"
     finally:

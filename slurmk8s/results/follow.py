@@ -1,17 +1,21 @@
 """Show a job's logs, also while they grow, byte for byte."""
 
+import errno
 import os
+import stat
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from slurmk8s.errors import PersonFault
 from slurmk8s.results import files
 from slurmk8s.results.paths import Bundle
 from slurmk8s.results.status import status
 
 _POLL_SECONDS = 0.3
 _CHUNK = 1 << 16
+_NO_FILE = (errno.ELOOP, errno.ENXIO)  # a link, a socket
 
 Sink = Callable[[bytes], None]
 
@@ -27,7 +31,7 @@ class Stream:
     _offset: int = 0
 
     def show(self, folder: Path) -> bool:
-        """Show what is new. Whether the file was there.
+        """Show what is new. Whether the file was there; PersonFault if something else stands in its place.
 
         It is opened anew each time: an NFS client looks at the server again only then.
         """
@@ -35,7 +39,14 @@ class Stream:
             descriptor = os.open(folder / self.name, os.O_RDONLY | files.FILE_FLAGS)
         except FileNotFoundError:
             return False
+        except OSError as error:
+            if error.errno in _NO_FILE:
+                raise _no_log(folder / self.name) from None
+            raise
         found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):  # the folder is its owner's: a pipe, a folder
+            os.close(descriptor)
+            raise _no_log(folder / self.name)
         if (found.st_dev, found.st_ino) != self._inode:
             self._drain()  # the job was started again: its old log has moved, the rest of it is still to be shown
             self._inode, self._offset = (found.st_dev, found.st_ino), 0
@@ -56,6 +67,10 @@ class Stream:
         while self._descriptor >= 0 and (chunk := os.pread(self._descriptor, _CHUNK, self._offset)):
             self._offset += len(chunk)
             self.sink(chunk)
+
+
+def _no_log(path: Path) -> PersonFault:
+    return PersonFault(f"{path} is not a plain file, so it cannot be shown as a log.")
 
 
 def show(bundle: Bundle, streams: Sequence[Stream]) -> bool:

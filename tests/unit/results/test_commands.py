@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -100,6 +101,26 @@ def test_one_job_shows_its_files_and_its_summary(own: Any, slurmk8s: Any) -> Non
     assert "The job completed.\n\nJob         12 학습" in out
 
 
+@pytest.mark.parametrize("kind", ["files", "folders"])
+def test_of_a_large_bundle_the_beginning_is_shown(kind: str, own: Any, slurmk8s: Any, root: Path) -> None:
+    for number in range(100):
+        path = root / "12" / "outputs" / f"new-{number:03}"
+        path.mkdir() if kind == "folders" else path.touch()
+    _, out, _ = slurmk8s("results", "12")
+    listed = out.split("\n\n")[0].splitlines()[1:]
+    assert len(listed) == 41
+    assert listed[-1].strip() == "…"
+
+
+def test_numbers_without_bounds_in_one_bundle_spoil_nobodys_table(own: Any, slurmk8s: Any, root: Path) -> None:
+    for job, ended in (("12", "1" + "0" * 400), ("13", "1.7e308")):
+        path = root / job / "summary.json"
+        path.write_text(path.read_text().replace("1700000589.0", ended))
+    for words in (["results", "--all"], ["results", "12"], ["results", "13"], ["report", "--all", "--by", "day"]):
+        status, _, err = slurmk8s(*words)
+        assert (status, "Traceback" in err) == (0, False), err
+
+
 def test_a_job_without_results_is_told_what_to_do(own: Any, slurmk8s: Any) -> None:
     status, _, err = slurmk8s("results", "99")
     assert status == 2
@@ -132,6 +153,34 @@ def test_logs_that_were_archived_are_said_to_be(own: Any, slurmk8s: Any, root: P
     status, out, err = slurmk8s(*words)
     assert (status, out) == (2, "")
     assert "`tar --zstd -xOf /mnt/nas/archive/12.tar.zst 12/stdout.log`" in err
+
+
+def put_a_pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def put_a_folder(path: Path) -> None:
+    path.mkdir()
+
+
+def put_a_link(path: Path) -> None:
+    path.symlink_to("/etc/passwd")
+
+
+def put_a_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+
+
+@pytest.mark.parametrize("words", [["logs", "12"], ["logs", "-f", "12"]])
+@pytest.mark.parametrize("put", [put_a_pipe, put_a_folder, put_a_link, put_a_socket])
+def test_what_is_no_log_is_said_to_be_none(put: Any, words: list[str], own: Any, slurmk8s: Any, root: Path) -> None:
+    log = root / "12" / "stdout.log"
+    log.unlink()
+    put(log)
+    status, out, err = slurmk8s(*words)
+    assert (status, out) == (2, "")
+    assert f"{log} is not a plain file, so it cannot be shown as a log." in err
 
 
 def test_logs_are_shown_byte_for_byte(own: Any, root: Path) -> None:
