@@ -3,10 +3,12 @@
 On the job's own node its rendezvous folder and the agent's socket tell; anywhere else its logs do.
 """
 
+import contextlib
 import json
 import os
 import socket
 import stat
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,20 +137,28 @@ def _printed(path: Path, uid: int) -> os.stat_result | None:
 
 def _last_word(path: Path, job: Job) -> tuple[str, float] | None:
     """The last thing slurmk8s-run said, and when; only from the job owner's own file, since we may be root."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    with open(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
+    with contextlib.suppress(OSError), _found(path) as place:
+        found = os.fstat(place)
         written_before = job.started is not None and found.st_mtime < job.started - 1
         if not stat.S_ISREG(found.st_mode) or found.st_uid != job.uid or written_before:
             return None
-        file.seek(max(0, found.st_size - TAIL))
-        ours = [line for line in file.read(TAIL).splitlines() if line.startswith(OUR_WORD)]
-    if not ours:
-        return None
-    return ours[-1].removeprefix(OUR_WORD).decode("utf-8", "replace").strip(), found.st_mtime
+        descriptor = os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, "rb") as file:
+            file.seek(max(0, found.st_size - TAIL))
+            ours = [line for line in file.read(TAIL).splitlines() if line.startswith(OUR_WORD)]
+        if ours:
+            return ours[-1].removeprefix(OUR_WORD).decode("utf-8", "replace").strip(), found.st_mtime
+    return None
+
+
+@contextlib.contextmanager
+def _found(path: Path) -> Iterator[int]:
+    """What a path that somebody chose leads to, to look at: it may be a device, which opening would do something to."""
+    place = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        yield place
+    finally:
+        os.close(place)
 
 
 def _modified(path: Path) -> float | None:

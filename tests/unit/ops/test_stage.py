@@ -120,6 +120,32 @@ def test_no_link_and_nobody_elses_file_is_read(tmp_path: Path) -> None:
     assert stage.in_logs(replace(MINE, uid=MINE.uid + 1), str(log), None, NOW) == []
 
 
+def test_what_a_path_leads_to_is_looked_at_before_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Opening a device may do something, and a link in the middle of the path leads to any."""
+    (tmp_path / "d").symlink_to("/dev")
+    opened: list[str] = []
+    really = os.open
+
+    def noting(path: Any, flags: int, *more: Any, **named: Any) -> int:
+        if not flags & os.O_PATH:
+            opened.append(str(path))
+        return really(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", noting)
+    assert stage.in_logs(MINE, str(tmp_path / "d" / "null"), None, NOW) == []
+    assert opened == []
+
+
+def test_a_log_in_a_folder_that_is_a_link_is_read(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "home").symlink_to(tmp_path / "real")
+    log = tmp_path / "home" / "log"
+    log.write_text("slurmk8s: its pod is being made\n")
+    os.utime(log, (NOW - 5, NOW - 5))
+    (found,) = stage.in_logs(MINE, str(log), None, NOW)
+    assert found.words == "its log last said: its pod is being made"
+
+
 def pod(state: dict[str, Any] | None = None, **status: Any) -> dict[str, Any]:
     containers = [{"name": "job", "state": state}] if state else []
     return {
