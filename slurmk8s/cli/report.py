@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from slurmk8s.cli import dates
-from slurmk8s.cli.results import owner, results_root, uid_of
+from slurmk8s.cli.results import echo_json, owner, results_root, uid_of
 from slurmk8s.cli.results_list import complete_index
 from slurmk8s.cli.table import Cell, Column, Row, table, terminal_width
 from slurmk8s.errors import PersonFault
@@ -57,7 +56,7 @@ def report(
     found = figures.make(((known.entry, known.uid) for known in _attempts(root, uid, span, hidden)), chosen)
     if form == "json":
         scope = {"since": span.since, "until": span.until, "uid": uid, "hidden": len(hidden)}
-        click.echo(json.dumps({**scope, **found.to_json()}, ensure_ascii=False, indent=2))
+        echo_json({**scope, **found.to_json()})
     elif form == "csv":
         click.echo(_csv(found), nl=False)
     else:

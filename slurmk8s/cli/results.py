@@ -193,6 +193,11 @@ def owner(uid: int) -> str:
         return str(uid)
 
 
+def echo_json(value: object) -> None:
+    """For programs. A name that is no UTF-8 stays an escape, as it stands in the index."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace"))
+
+
 def _one(found: Found) -> None:
     current = status(found.bundle)
     if not current.readable:

@@ -2,7 +2,6 @@
 
 import fnmatch
 import itertools
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from slurmk8s.cli.results import owner
+from slurmk8s.cli.results import echo_json, owner
 from slurmk8s.cli.table import Cell, Column, state_cell, table, terminal_width
 from slurmk8s.errors import PersonFault, SlurmK8sError
 from slurmk8s.results import history
@@ -80,7 +79,7 @@ def show(root: Path, wanted: Search, number: int, *, as_json: bool) -> None:
     listed = list(itertools.islice(found, number + 1))  # one more tells whether there are more
     shown = [_looked_at(root, known) for known in listed[:number]]
     if as_json:
-        click.echo(json.dumps([_document(root, known) for known in shown], ensure_ascii=False, indent=2))
+        echo_json([_document(root, known) for known in shown])
         return
     if not shown:
         click.echo(_nothing(root, wanted), err=True)

@@ -1,6 +1,5 @@
 """`slurmk8s status`: what waits, what runs, what has ended, on one screen."""
 
-import json
 import sys
 import time
 from collections.abc import Iterator
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from slurmk8s.cli import dates
-from slurmk8s.cli.results import results_root, uid_of
+from slurmk8s.cli.results import echo_json, results_root, uid_of
 from slurmk8s.cli.table import Cell, Column, Row, bar, state_cell, table, terminal_width
 from slurmk8s.results.columns import clipped
 from slurmk8s.results.summary_text import duration, printable, when
@@ -40,7 +39,7 @@ def status(
     uid = None if everyone else uid_of(person)
     if as_json:
         found = _look(uid, since, number)
-        click.echo(json.dumps(found.to_json(), ensure_ascii=False, indent=2))
+        echo_json(found.to_json())
         return 1 if found.slurm_fault else 0
     while True:
         found = _look(uid, since, number)

@@ -16,6 +16,7 @@ import pytest
 
 from slurmk8s.cli import main
 from slurmk8s.cli import results as _loaded_before_rights_are_dropped  # noqa: F401
+from slurmk8s.results.entry import Entry, encode
 from slurmk8s.results.progress import Progress
 
 PROJECT = Path(__file__).parents[3]
@@ -401,6 +402,16 @@ def test_a_report_in_every_form(indexed: Any, slurmk8s: Any) -> None:
     told = json.loads(slurmk8s("report", "--json", "--since", "2d")[1])
     assert (told["total"]["jobs"], told["by"], len(told["causes"])) == (2, "partition", 2)
     assert "No job ended in that time." in slurmk8s("report", "--until", "30d", "--since", "60d")[1]
+
+
+@pytest.mark.parametrize("words", [["results", "--json"], ["report", "--by", "name", "--json"]])
+def test_a_name_that_is_no_utf_8_is_told_to_programs(words: list[str], indexed: Any, slurmk8s: Any, root: Path) -> None:
+    month = time.strftime("%Y-%m", time.gmtime())
+    line = encode(Entry(time.time() - 9, 30, 0, "failed", name="half \ud800 학"))
+    (root / ".index" / str(os.getuid()) / f"{month}.elsewhere.jsonl").write_bytes(line)
+    status, out, _ = slurmk8s(*words)
+    assert (status, "half \\ud800 학" in out) == (0, True)
+    assert json.loads(out)
 
 
 def test_whoever_may_read_nothing_is_told_so_instead_of_an_empty_report(own: Any, slurmk8s: Any) -> None:
