@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from slurmk8s.after.item import Item
     from slurmk8s.after.spool import Spool
     from slurmk8s.config import Config
+    from slurmk8s.results.summary import Summary
 
 SHOWN = 10
+INVENT = "Leave --job out to use an invented job."
 
 
 @click.group()
@@ -73,16 +75,21 @@ def _spools(config: "Config", node: str) -> "list[Spool]":
 
 
 def _show(title: str, items: "list[Item]") -> None:
+    from slurmk8s.results.summary_text import printable
+
     click.secho(f"{title}: {len(items)}", bold=bool(items))
     for item in items[-SHOWN:]:
         age = int((time.time() - item.since) / 60)
-        tries = f", {item.tries} tries: {item.problem}" if item.tries else ""
+        tries = f", {item.tries} tries: {printable(item.problem)}" if item.tries else ""
         click.echo(f"  job {item.job_id}  {item.action}  for {item.owner.user}, {age} min{tries}")
 
 
 def _entry(item: "Item") -> dict[str, Any]:
-    keys = ("job_id", "attempt", "action", "since", "tries", "problem")
-    return {**{key: getattr(item, key) for key in keys}, "user": item.owner.user}
+    from slurmk8s.results.summary_text import printable
+
+    keys = ("job_id", "attempt", "action", "since", "tries")
+    known = {key: getattr(item, key) for key in keys}
+    return {**known, "problem": printable(item.problem), "user": item.owner.user}
 
 
 @after.command(name="try")
@@ -131,36 +138,61 @@ def try_out(name: str, job: int | None, address: str | None) -> int:
 def _item(config: "Config", job: int | None) -> "Item":
     from slurmk8s.after.item import Item, Owner
 
-    summary = _stored(config, job) if job else _invented(config)
-    try:
-        account = pwd.getpwnam(str(summary["user"]))
-    except KeyError:
-        raise SetupError(f"This machine has no account {summary.get('user')}.") from None
+    summary, account = _stored(config, job) if job else _invented(config)
     groups = tuple(sorted(set(os.getgrouplist(account.pw_name, account.pw_gid)) - {0}))
     owner = Owner(account.pw_name, account.pw_uid, account.pw_gid, groups)
-    return Item("try", int(summary["job_id"]), int(summary["attempt"]), owner, summary, time.time())
+    return Item("try", summary.job_id, summary.attempt, owner, summary.to_json(), time.time())
 
 
-def _stored(config: "Config", job: int) -> dict[str, Any]:
-    path = config.nas.results_folder / str(job) / "summary.json"
+def _stored(config: "Config", job: int) -> "tuple[Summary, pwd.struct_passwd]":
+    """A job's summary, and whose it is: by who owns the folder, since they can write what they like in it."""
+    from slurmk8s.results import files
+    from slurmk8s.results.summary_file import read_summary
+
+    path = config.nas.results_folder / str(job)
     try:
-        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SetupError(f"{path} cannot be read: {error}.", "Leave --job out to use an invented job.") from None
-    return document
+        with files.folder(str(config.nas.results_folder)) as root, files.folder(str(job), root) as bundle:
+            uid, summary = os.fstat(bundle).st_uid, read_summary(bundle)
+    except OSError as error:
+        raise SetupError(f"{path} cannot be read: {error.strerror}.", INVENT) from None
+    if uid == 0:
+        raise SetupError(f"{path} is root's, and nothing is done for root.", f"Name a person's job. {INVENT}")
+    if summary is None:
+        raise SetupError(f"{path} holds no summary.json that slurmk8s has written.", INVENT)
+    account = _account(uid)
+    if (summary.job_id, summary.uid, summary.user) != (job, uid, account.pw_name):
+        raise SetupError(
+            f"{path} is {account.pw_name}'s, but its summary.json tells of another job or of somebody else's.",
+            f"Its owner may have changed it; `slurmk8s why {job}` tells what Slurm knows. {INVENT}",
+        )
+    return summary, account
 
 
-def _invented(config: "Config") -> dict[str, Any]:
+def _account(uid: int) -> pwd.struct_passwd:
+    try:
+        return pwd.getpwuid(uid)
+    except KeyError:
+        raise SetupError(
+            f"This machine has no account with uid {uid}, who owns the results.", "Run it on a node that has."
+        ) from None
+
+
+def _invented(config: "Config") -> "tuple[Summary, pwd.struct_passwd]":
     from slurmk8s.results.summary import Summary, Times
 
     now = time.time()
-    return Summary(
+    user = os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name
+    try:
+        account = pwd.getpwnam(user)
+    except KeyError:
+        raise SetupError(f"This machine has no account {user}.", "Name a job with --job.") from None
+    summary = Summary(
         cluster=config.cluster,
         job_id=1,
         array=None,
         name="a try",
-        user=os.environ.get("SUDO_USER") or pwd.getpwuid(os.getuid()).pw_name,
-        uid=os.getuid(),
+        user=user,
+        uid=account.pw_uid,
         account="",
         partition="none",
         attempt=0,
@@ -181,4 +213,5 @@ def _invented(config: "Config") -> dict[str, Any]:
         fault="none",
         checksums="complete",
         complete=True,
-    ).to_json()
+    )
+    return summary, account
