@@ -51,6 +51,12 @@ class Actions:
         await child.ask("slurmk8s.after.send", request, self._service(), settings.timeout_seconds)
         logger.info(f"mail about {_jobs(items)} sent to {', '.join(to or addresses)}")
 
+    def same_recipients(self, one: Item, other: Item) -> bool:
+        """Whether a mail about the one reaches those who get the mail about the other."""
+        owners = (one.owner, other.owner)
+        first, second = (set(recipients(who.user, who.mail_user, self._settings.mail)[0]) for who in owners)
+        return first == second
+
     async def chat(self, name: str, items: Sequence[Item]) -> None:
         """One message to a room."""
         settings = self._settings.chats[name]

@@ -164,15 +164,18 @@ class Runner:
             self._wake.set()
 
     async def _mails(self, items: list[Item]) -> None:
-        """What a person is to get, as far as the hour's number allows."""
+        """What a person's jobs are to send, as far as the hour's number allows: no wording of an address is a way past.
+
+        What is above it goes in one letter to those who are to get the oldest of it; the others' waits for its turn.
+        """
         for uid in dict.fromkeys(item.owner.uid for item in items):
             theirs = [item for item in items if item.owner.uid == uid]
             sent, now = self._spool.sent_times(uid), time.time()
             portion = cap.portion(len(theirs), sent, self._settings.mail.per_hour, now)
             letters = [[item] for item in theirs[: portion.alone]]
-            rest = theirs[portion.alone :][: portion.together]
-            addresses = dict.fromkeys(item.owner.mail_user for item in rest)
-            letters += [[item for item in rest if item.owner.mail_user == asked] for asked in addresses]
+            if portion.together:
+                rest = theirs[portion.alone :]
+                letters.append([item for item in rest if self._actions.same_recipients(item, rest[0])])
             for letter in letters:
                 if await self._try("mail", letter, self._actions.mail(letter), together=True):
                     self._spool.sent(uid)

@@ -103,6 +103,38 @@ def test_above_the_hours_number_the_rest_comes_in_one(
     assert len(mail_server.got) == 4
 
 
+def test_no_wording_of_an_address_is_a_way_past_the_hours_number(
+    bench: Make, mail_settings: Any, mail_server: Any, job_item: Make, owner: Owner
+) -> None:
+    made = bench(mail={**mail_settings, "per_hour": 3})
+    made.hand_over(*(job_item(n, owner=replace(owner, mail_user="bob" + "," * n)) for n in range(1, 31)))
+    made.run(made.is_idle)
+    assert mail_server.to == [["bob@example.org"]] * 3
+    assert mail_server.subjects[2] == "[lab] 28 jobs: 28 completed"
+
+
+def test_what_is_for_others_waits_for_the_next_place_and_is_not_lost(
+    bench: Make, mail_settings: Any, mail_server: Any, job_item: Make, owner: Owner
+) -> None:
+    made = bench(mail={**mail_settings, "per_hour": 2})
+    asked = ["bob", "bob,alice", "carol", "alice,bob", "carol"]
+    for number, mail_user in enumerate(asked, 1):
+        made.hand_over(job_item(number, owner=replace(owner, mail_user=mail_user)))
+        made.spool.split(next(made.spool.ready()), ["mail"])
+
+    def waiting() -> list[int]:
+        return [item.job_id for name in made.spool.names() if (item := made.spool.load(name))]
+
+    made.run(lambda: len(waiting()) == 2)
+    started = time.monotonic()
+    made.run(lambda: time.monotonic() > started + 1)  # several rounds
+    assert mail_server.to == [["bob@example.org"], ["bob@example.org", "alice@example.org"]]
+    assert waiting() == [3, 5]
+    (made.spool.folder / "sent" / f"{owner.uid}.json").unlink()  # an hour later
+    made.run(made.is_idle)
+    assert mail_server.to[2:] == [["carol@example.org"]] * 2
+
+
 def test_a_mail_of_a_bundle_that_could_not_be_written(
     bench: Make, mail_settings: Any, mail_server: Any, job_item: Make, owner: Owner
 ) -> None:
