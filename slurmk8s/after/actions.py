@@ -14,6 +14,7 @@ from slurmk8s.after.item import Item, Owner
 from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, SetupError
 from slurmk8s.mountpoint import is_mountpoint
+from slurmk8s.results.summary_text import printable
 
 SECONDS_FOR_A_LIST = 120
 # A thread of zstd's holds a few buffers; this is address space.
@@ -100,7 +101,7 @@ class Actions:
             "slurmk8s.after.archive", request, item.owner, settings.timeout_seconds, ARCHIVE_MEMORY_MB
         )
         removed = ", original removed" if reply.get("removed") is True else ""
-        logger.info(f"job {item.job_id}: archived to {reply.get('archive')}{removed}")
+        logger.info(f"job {item.job_id}: archived to {printable(str(reply.get('archive')))}{removed}")
 
     async def note_tasks(self, items: Sequence[Item], *, claim: bool) -> tuple[list[tuple[int, int, str]], bool]:
         """Put tasks on their array's list; all that are on it, and whether it is this node that tells people."""

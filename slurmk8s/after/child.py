@@ -17,6 +17,7 @@ from typing import Any
 
 from slurmk8s.after.item import Owner
 from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SetupError, SlurmK8sError
+from slurmk8s.results.summary_text import printable
 
 PYTHON = sys.executable
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -28,6 +29,8 @@ WRAPPERS = (
     *("/usr/bin/prlimit", "--core=0"),
 )
 MOST_OUTPUT = 64 << 10
+# A program of ours lists an array's tasks, at some thirty bytes each; Slurm's own limit for an array is far above.
+MOST_ANSWER = 8 << 20
 SECONDS_TO_DIE = 5
 # Address space, not memory in use: a Python with TLS and threads maps a lot and touches little.
 OWN_MEMORY_MB = 2048
@@ -47,7 +50,7 @@ class Ended:
     def said(self) -> str:
         """The end of what it said, on one line."""
         text = (self.err.strip() or self.out.strip())[-1000:].decode("utf-8", "replace")
-        return " ".join(text.split())
+        return printable(" ".join(text.split()))
 
 
 def service(account: str) -> Owner:
@@ -59,7 +62,15 @@ def service(account: str) -> Owner:
     return Owner(account, entry.pw_uid, entry.pw_gid, ())
 
 
-async def run(command: Sequence[str], stdin: bytes, who: Owner, seconds: float, memory_mb: int, nice: int = 5) -> Ended:
+async def run(
+    command: Sequence[str],
+    stdin: bytes,
+    who: Owner,
+    seconds: float,
+    memory_mb: int,
+    nice: int = 5,
+    most_output: int = MOST_OUTPUT,
+) -> Ended:
     """Run it to its end, or kill it."""
     process = await asyncio.create_subprocess_exec(
         *(*WRAPPERS, f"--as={memory_mb << 20}", "--", "/usr/bin/nice", "-n", str(nice), *command),
@@ -77,7 +88,8 @@ async def run(command: Sequence[str], stdin: bytes, who: Owner, seconds: float, 
     assert process.stdin is not None
     assert process.stdout is not None
     assert process.stderr is not None
-    readers = [asyncio.create_task(_read(stream)) for stream in (process.stdout, process.stderr)]
+    limits = ((process.stdout, most_output), (process.stderr, MOST_OUTPUT))
+    readers = [asyncio.create_task(_read(stream, most)) for stream, most in limits]
     status: int | None = None
     try:
         async with asyncio.timeout(seconds):
@@ -114,7 +126,8 @@ async def ask(
     module: str, request: dict[str, Any], who: Owner, seconds: float, memory_mb: int = OWN_MEMORY_MB
 ) -> dict[str, Any]:
     """One question to a program of ours, which answers as the results worker does; a refusal is raised as its fault."""
-    ended = await run([PYTHON, "-I", "-m", module], json.dumps(request).encode(), who, seconds, memory_mb)
+    data = json.dumps(request).encode()
+    ended = await run([PYTHON, "-I", "-m", module], data, who, seconds, memory_mb, most_output=MOST_ANSWER)
     if ended.status is None:
         raise ClusterFault(f"It took longer than {seconds:g} seconds and was stopped.")
     if ended.status != 0:
@@ -122,7 +135,7 @@ async def ask(
     try:  # a person's own process may say anything
         reply: dict[str, Any] = json.loads(ended.out)
         refused = not reply["ok"] and _FAULTS.get(reply["fault"], SlurmK8sError)(
-            str(reply["sentence"]), str(reply["hint"])
+            printable(str(reply["sentence"])), printable(str(reply["hint"]))
         )
     except (ValueError, TypeError, KeyError):
         raise SlurmK8sError(f"{module} gave an answer that makes no sense.") from None
@@ -131,9 +144,10 @@ async def ask(
     return reply
 
 
-async def _read(stream: asyncio.StreamReader) -> bytes:
+async def _read(stream: asyncio.StreamReader, most: int) -> bytes:
     """The last of what it says; it never waits for us to read."""
-    kept = b""
+    kept = bytearray()
     while data := await stream.read(MOST_OUTPUT):
-        kept = (kept + data)[-MOST_OUTPUT:]
-    return kept
+        kept += data
+        del kept[:-most]
+    return bytes(kept)

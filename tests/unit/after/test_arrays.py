@@ -1,5 +1,6 @@
 """One message about all tasks of an array, wherever they ran."""
 
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -61,6 +62,20 @@ def test_an_array_on_two_nodes_is_one_message_when_all_is_over(
     two.hand_over(*tasks(job_item, owner, 4))
     two.run(two.is_idle, node="node2")
     assert len(mail_server.got) == 1
+
+
+def test_an_array_of_thousands_is_told(
+    bench: Make, mail_settings: Any, mail_server: Any, job_item: Make, owner: Owner, nas: Path
+) -> None:
+    made = bench(mail=mail_settings)
+    folder = nas / "results" / ".array-40"
+    folder.mkdir(mode=0o700)
+    for number in range(5000):  # as other nodes have noted them
+        (folder / f"{number}.{100_000 + number}.completed").touch()
+    subprocess.run(["chown", "-R", f"{owner.uid}:{owner.gid}", folder], check=True)
+    made.hand_over(*tasks(job_item, owner, 5000))
+    made.run(made.is_idle)
+    assert mail_server.subjects == ["[lab] Job array 40 train: 5001 completed"]
 
 
 def test_with_array_tasks_each_is_told(
