@@ -6,7 +6,6 @@ read back, and every file compared with checksums.txt, before it counts; only th
 
 import hashlib
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -18,6 +17,8 @@ from slurmk8s.after.answering import answer
 from slurmk8s.errors import ClusterFault, PersonFault
 from slurmk8s.results import archived, faults, files, paths, sums
 from slurmk8s.results.hashing import Identity
+from slurmk8s.results.removal import remove_tree
+from slurmk8s.results.summary_text import shown_name
 from slurmk8s.results.walk import walk
 
 # What a bundle keeps when the rest is in its archive: lists and reports read it.
@@ -106,16 +107,16 @@ def _add(tar: tarfile.TarFile, path: bytes, found: os.stat_result, parent: int, 
         with open(descriptor, "rb", buffering=0) as file:
             now = os.fstat(descriptor)
             if not stat.S_ISREG(now.st_mode):
-                raise ClusterFault(f"{os.fsdecode(path)} changed while it was archived.")
+                raise ClusterFault(f"{shown_name(path)} changed while it was archived.")
             info.size = now.st_size
             try:
                 tar.addfile(info, file)
             except OSError as error:
                 if error.errno is None:  # tarfile's own: the file is shorter than it was
-                    raise ClusterFault(f"{os.fsdecode(path)} changed while it was archived.") from None
+                    raise ClusterFault(f"{shown_name(path)} changed while it was archived.") from None
                 raise
             if Identity.of(os.fstat(descriptor)) != Identity.of(now):
-                raise ClusterFault(f"{os.fsdecode(path)} changed while it was archived.")
+                raise ClusterFault(f"{shown_name(path)} changed while it was archived.")
 
 
 def _check(root: int, job: str, file: Any, zstd: str) -> None:  # noqa: ANN401 - a binary file
@@ -124,11 +125,11 @@ def _check(root: int, job: str, file: Any, zstd: str) -> None:  # noqa: ANN401 -
     for member in archived.members(file, zstd):
         if member.path in wanted and member.digest != wanted.pop(member.path):
             raise PersonFault(
-                f"{os.fsdecode(member.path)} is no longer what checksums.txt says, so the bundle is not archived.",
+                f"{shown_name(member.path)} is no longer what checksums.txt says, so the bundle is not archived.",
                 f"`slurmk8s verify {job}` tells more.",
             )
     if wanted:
-        missing = os.fsdecode(min(wanted))
+        missing = shown_name(min(wanted))
         raise PersonFault(f"{missing} is in checksums.txt and no longer in the bundle, so it is not archived.")
 
 
@@ -179,14 +180,14 @@ def _is_passing(name: str) -> bool:
 
 
 def remove(bundle: int) -> None:
-    """Everything but the summaries, and never through a link: rmtree opens each folder as we do."""
+    """Everything but the summaries, and never through a link."""
     with os.scandir(bundle) as entries:
         inside = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
     for name, is_folder in inside:
         if name in (*KEPT, paths.ARCHIVED):
             continue
         if is_folder:
-            shutil.rmtree(name, dir_fd=bundle)
+            remove_tree(bundle, os.fsencode(name))
         else:
             files.remove(bundle, name)
     files.sync(bundle)

@@ -171,6 +171,36 @@ def test_a_file_that_no_longer_is_what_it_was_is_not_archived(archive: Any, bund
         archive(remove=True)
 
 
+def test_a_files_name_reaches_nobodys_terminal_as_it_is(archive: Any, bundle: Path, owner: Owner) -> None:
+    name = b"outputs/\x1b]0;owned\x07\xff"
+    with open(os.fsencode(bundle) + b"/" + name, "wb") as file:
+        os.fchown(file.fileno(), owner.uid, owner.gid)
+    with open(bundle / "checksums.txt", "ab") as file:
+        file.write(sums.line("0" * 64, name))
+    shown = re.escape(r"outputs/\x1b]0;owned\x07\xff")
+    with pytest.raises(PersonFault, match=f"^{shown} is no longer what"):
+        archive()
+    os.unlink(os.fsencode(bundle) + b"/" + name)
+    with pytest.raises(PersonFault, match=f"^{shown} is in checksums"):
+        archive()
+
+
+def test_no_folder_is_too_deep_to_be_removed(archive: Any, bundle: Path, nas: Path, owner: Owner) -> None:
+    folder = os.open(bundle / "outputs", os.O_RDONLY)
+    for _ in range(1200):
+        os.mkdir("d", dir_fd=folder)
+        os.chown("d", owner.uid, owner.gid, dir_fd=folder)
+        inner = os.open("d", os.O_RDONLY, dir_fd=folder)
+        os.close(folder)
+        folder = inner
+    os.close(folder)
+    try:
+        assert archive(remove=True)["removed"] is True
+        assert not (bundle / "outputs").exists()
+    finally:
+        subprocess.run(["rm", "-rf", bundle], check=True)  # rmtree, which clears up after us, does not go so deep
+
+
 def test_a_bundle_of_somebody_else_or_behind_a_link_is_refused(archive: Any, bundle: Path, nas: Path) -> None:
     shutil.move(bundle, nas / "elsewhere")
     bundle.symlink_to(nas / "elsewhere")
