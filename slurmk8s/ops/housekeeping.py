@@ -9,6 +9,7 @@ import pwd
 import stat
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,10 +21,11 @@ from slurmk8s.errors import ClusterFault
 from slurmk8s.mountpoint import is_mountpoint
 from slurmk8s.results import paths
 from slurmk8s.results.retention import Rule
+from slurmk8s.results.summary_text import printable
 
 NOBODY = 65534
-# A worker that hangs with the NAS must not hold up everybody's housekeeping for ever.
-SECONDS_FOR_ONE = 6 * 3600
+# For all that is done for one person: they can stop their own worker, and the others must not wait for it.
+SECONDS_FOR_ONE = 600.0
 
 
 @dataclass(frozen=True)
@@ -74,14 +76,15 @@ def keep_house(
     for person in people(root, config.intake.minimum_uid):
         if only not in (None, person.pw_name):
             continue
+        until = time.monotonic() + SECONDS_FOR_ONE
         while True:
-            plan = _ask(person, root, rule, dry_run=True)
+            plan = _ask(person, root, rule, until, dry_run=True)
             tell(plan, True)
             all_well &= not plan.fault
             if dry_run or plan.fault:
                 break
             # Also when nothing is planned: an earlier run may have left something half removed.
-            done = _ask(person, root, rule, dry_run=False)
+            done = _ask(person, root, rule, until, dry_run=False)
             tell(done, False)
             all_well &= not done.fault and not done.answer.get("failed")
             if not done.answer.get("more") or not done.answer.get("removed"):
@@ -89,7 +92,7 @@ def keep_house(
     return all_well
 
 
-def _ask(person: pwd.struct_passwd, root: Path, rule: Rule, *, dry_run: bool) -> Told:
+def _ask(person: pwd.struct_passwd, root: Path, rule: Rule, until: float, *, dry_run: bool) -> Told:
     request = {"op": "prune", "root": str(root), **vars(rule), "dry_run": dry_run}
     try:
         done = subprocess.run(
@@ -102,11 +105,14 @@ def _ask(person: pwd.struct_passwd, root: Path, rule: Rule, *, dry_run: bool) ->
             extra_groups=os.getgrouplist(person.pw_name, person.pw_gid),
             env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"},
             cwd="/",
-            timeout=SECONDS_FOR_ONE,
+            timeout=max(0.0, until - time.monotonic()),
         )
     except subprocess.TimeoutExpired:
-        return Told(person.pw_name, {}, "the worker did not end; does the NAS answer?")
+        minutes = f"{SECONDS_FOR_ONE / 60:g} minutes"
+        words = f"not done after {minutes}, so their worker was ended and the others are next; the next run goes on"
+        return Told(person.pw_name, {}, f"{words}. Does the NAS answer, or was the worker stopped?")
     if done.returncode != 0:
-        return Told(person.pw_name, {}, f"the worker failed: {done.stderr.decode('utf-8', 'replace').strip()}")
+        said = printable(done.stderr.decode("utf-8", "replace").strip())
+        return Told(person.pw_name, {}, f"the worker failed: {said}")
     answer = json.loads(done.stdout)
     return Told(person.pw_name, answer) if answer["ok"] else Told(person.pw_name, {}, str(answer["sentence"]))

@@ -198,6 +198,35 @@ def test_root_looks_after_everybody_each_with_their_own_rights(
     assert left(old.root) == ["13", "14", "15", "16", "17", "18"]
 
 
+def test_who_stops_their_own_worker_holds_up_nobody_else(
+    old: Any, everyones_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0:
+        pytest.fail("run the tests as root: another person is needed")
+    subprocess.run(["chown", "-R", f"{STRANGER}:{STRANGER}", str(old.root / "12")], check=True)
+    worker = old.root.parent / "python"
+    worker.write_text(f'#!/bin/sh\n[ "$(id -u)" != {old.uid} ] || kill -STOP $$\nexec {everyones_python} "$@"\n')
+    worker.chmod(0o755)
+    names = {old.uid: "kim", STRANGER: "lee"}
+    accounts = {uid: pwd.struct_passwd((name, "x", uid, uid, "", "/", "/bin/sh")) for uid, name in names.items()}
+    monkeypatch.setattr(pwd, "getpwuid", accounts.__getitem__)
+    monkeypatch.setattr(os, "getgrouplist", lambda _name, gid: [gid])
+    monkeypatch.setattr(sys, "executable", str(worker))
+    monkeypatch.setattr(housekeeping, "SECONDS_FOR_ONE", 6.0)
+    nas = {"root": str(old.root.parent), "results": old.root.name, "require_mountpoint": False}
+    told: list[housekeeping.Told] = []
+    well = housekeeping.keep_house(
+        Config.model_validate({"nas": nas}), Rule(30), dry_run=False, only=None, tell=lambda one, _: told.append(one)
+    )
+    assert not well
+    assert [(one.user, bool(one.fault)) for one in told] == [("kim", True), ("lee", False), ("lee", False)]
+    assert "not done after 0.1 minutes, so their worker was ended and the others are next" in told[0].fault
+
+
+def test_no_person_has_more_than_minutes() -> None:
+    assert housekeeping.SECONDS_FOR_ONE <= 15 * 60
+
+
 def test_a_site_without_a_rule_keeps_everything() -> None:
     assert housekeeping.rule_of(Config().results.retention) is None
     assert make_rule(gib_per_person=0.5) == Rule(None, 1 << 29, 7.0)
