@@ -10,7 +10,7 @@ def chosen(item: Item, settings: After) -> list[str]:
     """The actions by name."""
     state, types = str(item.summary.get("state")), item.owner.mail_types
     actions: list[str] = []
-    # A node that was lost and came back: people have had their message from the head node.
+    # A node that was lost and came back: the head node was first to write a summary, so it tells people.
     told = item.summary.get("written_by") == NODE_AFTER_HEAD
     if settings.mail.host and not told:
         if item.array is not None and not about_each_task(types) and state != "requeued":

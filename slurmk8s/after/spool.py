@@ -17,6 +17,7 @@ from pathlib import Path
 
 from slurmk8s import durable
 from slurmk8s.after.item import Item, Owner, Summary, from_json
+from slurmk8s.results.summary import HEAD
 
 FOLDERS = ("coming", "ready", "todo", "given-up", "sent")
 # Enough to see what is wrong; older ones make room.
@@ -58,7 +59,9 @@ class Spool:
         item = read(coming)
         if item is None:
             return None
-        item = replace(item, summary={**item.summary, **added}, since=time.time())
+        # A lost node may have come back and written its own account; what lies here is still the head node's.
+        writer = {"written_by": HEAD} if item.summary.get("written_by") == HEAD else {}
+        item = replace(item, summary={**item.summary, **added, **writer}, since=time.time())
         durable.write_json(self.folder / "ready" / coming.name, item.to_json())
         coming.unlink()
         return item

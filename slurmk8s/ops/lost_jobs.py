@@ -3,7 +3,7 @@
 A node that comes back finishes the bundles it owes itself, and knows more; so the head node waits, as long as
 `results.lost_node_seconds` says, and what the node tells later takes the place of the head node's account. Whoever
 cannot be asked has not said that a node is lost. From then on it is a debt like the agent's own: `agent/debts.py` pays
-it, as the job's owner, and it outlives a crash.
+it, as the job's owner, and it outlives a crash. Who was first to write a summary tells people, and nobody else does.
 """
 
 import asyncio
@@ -30,6 +30,7 @@ from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SlurmK8sError
 from slurmk8s.ops import last_seen
 from slurmk8s.ops.last_seen import Attempt, Book
+from slurmk8s.results.summary import HEAD, NODE_AFTER_HEAD, from_json
 from slurmk8s.results.summary_text import duration, when
 from slurmk8s.slurm import nodes, past, queue
 from slurmk8s.slurm.client import Job
@@ -41,6 +42,8 @@ LOOK_SECONDS = 15.0
 """Between two looks: well below SlurmdTimeout, after which Slurm takes jobs from a silent node."""
 SECONDS_FOR_A_BUNDLE = 120.0
 """For a look into one; then the NAS hangs."""
+NONSENSE = (ValueError, KeyError, TypeError)
+"""What comes of an answer that a person has put into the pipe of their own process; other people's jobs go on."""
 NAME = "head"
 
 
@@ -87,7 +90,7 @@ class LostJobs:
         try:
             while not stop.is_set() and self.config is config:
                 try:
-                    await self.look(config, store, debts)
+                    await self.look(config, store, debts, after)
                     self._tell("")
                 except (OSError, SlurmK8sError) as error:
                     self._tell(str(error))
@@ -97,17 +100,15 @@ class LostJobs:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def look(self, config: Config, store: Store, debts: Debts) -> None:
+    async def look(self, config: Config, store: Store, debts: Debts, after: Runner) -> None:
         """One look at everything; raises if Slurm does not answer, and then nothing has changed."""
         path = store.folder / "last_seen.json"
         before = await asyncio.to_thread(last_seen.load, path)
         book = await ask(lambda: self._asked(config, before))
         if book != before:
             await asyncio.to_thread(book.save, path)
-        for record in store.owed():
-            if record.nodes[0] not in book.away:
-                logger.info(f"job {record.job_id}: {record.nodes[0]} is back and finishes the bundle itself")
-                store.paid(record)
+        back = [record for record in store.owed() if record.nodes[0] not in book.away]
+        await asyncio.gather(*(_leave_to_node(config, store, after, record) for record in back))
         now = time.time()
         for attempt in book.due(config.results.lost_node_seconds, now):
             if await self._settled(config, store, attempt, book.away[attempt.node], now):
@@ -173,7 +174,7 @@ class LostJobs:
             async with asyncio.timeout(SECONDS_FOR_A_BUNDLE):
                 if store.is_owed(*attempt.key) or await Bundles(config).is_complete(record):
                     return True
-        except (ClusterFault, TimeoutError) as fault:
+        except (ClusterFault, TimeoutError, *NONSENSE) as fault:
             logger.warning(f"job {record.job_id}: whether it has a summary cannot be seen yet: {fault}")
             return False
         except SlurmK8sError as fault:
@@ -190,6 +191,30 @@ class LostJobs:
         elif self._trouble and not trouble:
             logger.info("Jobs of lost nodes are looked after again.")
         self._trouble = trouble
+
+
+class _Bundles(Bundles):
+    async def is_told_by_head(self, record: Record) -> bool:
+        """Whether the head node's summary of the attempt was there before its node's."""
+        summary = (await self._ask(record, "read_summary"))["summary"]
+        return summary is not None and from_json(summary).written_by in (HEAD, NODE_AFTER_HEAD)
+
+
+async def _leave_to_node(config: Config, store: Store, after: Runner, record: Record) -> None:
+    """The node is back and finishes the bundle; people still hear from us if our summary was the first."""
+    try:
+        async with asyncio.timeout(SECONDS_FOR_A_BUNDLE):
+            is_ours = await _Bundles(config).is_told_by_head(record)
+    except (ClusterFault, TimeoutError, *NONSENSE) as fault:
+        logger.warning(f"job {record.job_id}: who tells of it cannot be seen yet: {fault}")
+        return
+    except SlurmK8sError as fault:
+        logger.warning(f"job {record.job_id}: its summary cannot be read, so its node tells of it: {fault}")
+        is_ours = False
+    logger.info(f"job {record.job_id}: {record.nodes[0]} is back and finishes the bundle itself")
+    if is_ours:  # before the debt goes, as always: after a crash in between it is handed over again
+        after.complete(record.job_id, record.attempt, {})
+    store.paid(record)
 
 
 def lost(attempt: Attempt, since: float, now: float) -> Record:

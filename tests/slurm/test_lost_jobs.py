@@ -291,9 +291,10 @@ def test_what_is_not_known_to_be_lost_gets_nothing(site: Site) -> None:
     head = LostJobs(config, site.slurm.commands)
     store = Store(site.intake.folder / "state" / "head")
     debts = Debts("head", config, site.slurm.commands, store)
+    after = Runner(config, "head", Spool(store.folder / "after").prepare(), site.slurm.commands, store.is_owed)
 
     def look() -> last_seen.Book:
-        asyncio.run(head.look(config, store, debts))
+        asyncio.run(head.look(config, store, debts, after))
         return site.book()
 
     assert look().attempts[record.job_id, 0].over is None
