@@ -19,8 +19,8 @@ REAL := $(SUDO) $(PYTEST) -q -p no:hypothesispytest
 TESTBED := $(SUDO) env PYTHONSAFEPATH=1 PYTHONPATH=tests $(VENV)/bin/python -m testbed
 KUBE_DIR ?= /var/tmp/slurmk8s-testbed
 # What fills the cores, beside the build; then what mostly waits. The longest first.
-FIRST := build-kubernetes test-unit test-podman test-nas
-THEN := test-journey test-slurm test-kubernetes
+FIRST := build-kubernetes test-slurm test-unit test-kubernetes
+THEN := test-journey test-podman test-nas
 ABREAST ?= 3
 
 .PHONY: help deps venv demo test lint $(FIRST) $(THEN) kube-up kube-down bench docs lock clean

@@ -47,6 +47,13 @@ def keep_all(kube: Kube, config: Config, people: Mapping[int, str]) -> dict[int,
     return outcome
 
 
+def is_counted(kube: Kube, config: Config, uid: int) -> bool:
+    """Whether Kubernetes counts by the quota as it is now. One that is younger than that charges nobody."""
+    quota = kube.find(_quota_path(config.kubernetes.namespace_of(uid))) or {"spec": {}}
+    counted = (quota.get("status") or {}).get("hard") or {}
+    return _has(counted, quota["spec"].get("hard") or {})
+
+
 def namespace_body(config: Config, uid: int) -> Json:
     """The namespace as it should be."""
     own = {labels.CLUSTER: config.cluster, labels.USER_ID: str(uid), ENFORCE: level(config)}

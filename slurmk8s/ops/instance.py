@@ -184,7 +184,8 @@ class Instances:
 
     def create(self, pod: Pod) -> None:
         """Make it in the person's namespace, and the files it reads, which go when it goes."""
-        namespaces.keep(self._kube, self._config, pod.uid, pod.annotations[labels.USER])
+        if namespaces.keep(self._kube, self._config, pod.uid, pod.annotations[labels.USER]):
+            self._wait_for_quota(pod)
         made = self._create(pod)
         owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": made["metadata"]["uid"]}
         about = {"name": pod.name, "labels": dict(pod.labels), "ownerReferences": [owner]}
@@ -192,6 +193,16 @@ class Instances:
             _path(pod, "configmaps", pod.name),
             {"apiVersion": "v1", "kind": "ConfigMap", "metadata": about, "data": files(pod)},
         )
+
+    def _wait_for_quota(self, pod: Pod) -> None:
+        deadline = time.monotonic() + SECONDS_FOR_NAMESPACE
+        while not namespaces.is_counted(self._kube, self._config, pod.uid):
+            if time.monotonic() > deadline:
+                raise ClusterFault(
+                    f"Kubernetes does not count the new quota of {pod.namespace}.",
+                    "Is kube-controller-manager running? Try again.",
+                )
+            time.sleep(SECONDS_BETWEEN_LOOKS)
 
     def _create(self, pod: Pod) -> dict[str, Any]:
         deadline = time.monotonic() + SECONDS_FOR_NAMESPACE

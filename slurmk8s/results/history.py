@@ -102,10 +102,11 @@ def latest(attempts: Iterable[Known]) -> Iterator[Known]:
     Back in time a job's attempts count down. Where they do not, Slurm's job ids have started again, and it is another
     job of the same number.
     """
-    seen: dict[int, int] = {}
+    seen: dict[tuple[int, int], int] = {}
     for known in attempts:
-        before = seen.get(known.entry.job_id)
-        seen[known.entry.job_id] = known.entry.attempt
+        job = (known.uid, known.entry.job_id)  # anybody's lines may name anybody's job
+        before = seen.get(job)
+        seen[job] = known.entry.attempt
         if before is None or known.entry.attempt >= before:
             yield known
 

@@ -15,7 +15,7 @@ import pytest
 from slurmk8s.results import entry, history, index, steps
 from slurmk8s.results.entry import Entry
 from slurmk8s.results.find import find
-from slurmk8s.results.history import Span
+from slurmk8s.results.history import Known, Span
 from slurmk8s.results.index import Index
 
 ADMINS, ADMIN, STRANGER = 54400, 54401, 54322
@@ -390,3 +390,9 @@ def test_many_short_lines_are_not_all_kept(indexed: Path, person: Any, monkeypat
     file.write_bytes(b"".join(b'[1, %d, 0, "failed"]\n' % number for number in range(1, 1000)))
     monkeypatch.setattr(index, "_MOST_BYTES", 10000)
     assert 0 < len(list(Index(str(indexed), person.uid).entries())) <= 10000 // 64
+
+
+def test_a_line_that_names_somebody_elses_job_hides_nothing_of_theirs() -> None:
+    forged = Known(Entry(at=2.0, job_id=7, attempt=9, state="failed"), 1001)
+    honest = Known(Entry(at=1.0, job_id=7, attempt=0, state="completed"), 1002)
+    assert list(history.latest([forged, honest])) == [forged, honest]
