@@ -54,7 +54,6 @@ class Bundles:
         """Make the folder, the logs and outputs/; an earlier attempt's files move aside."""
         array = {"job_id": record.array[0], "task_id": record.array[1]} if record.array else None
         extra: dict[str, Any] = {
-            "submitted": record.submitted,
             "name": record.name,
             "array": array,
             "handover": self._in_bundle,
@@ -92,7 +91,13 @@ class Bundles:
         if self._nas.require_mountpoint and not await asyncio.to_thread(is_mountpoint, self._nas.root):
             # A bundle written now would lie hidden on the system disk once the NAS is back.
             raise ClusterFault(f"The NAS is not mounted at {self._nas.root}.")
-        request = {"op": operation, "root": self._root, "job_id": record.job_id, "attempt": record.attempt}
+        request = {
+            "op": operation,
+            "root": self._root,
+            "job_id": record.job_id,
+            "attempt": record.attempt,
+            "submitted": _submitted(record),
+        }
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-I",
@@ -124,6 +129,17 @@ class Bundles:
         if not reply["ok"]:
             raise _FAULTS.get(reply["fault"], SlurmK8sError)(reply["sentence"], reply.get("hint", ""))
         return reply
+
+
+def _submitted(record: Record) -> float | None:
+    """What tells the job from an older one of its number.
+
+    Slurm gives a job that goes back to the queue its new time of submission before it counts the attempt: one that is
+    later than the attempt's own start says nothing of this attempt.
+    """
+    if record.submitted is None or (record.started is not None and record.submitted > record.started):
+        return None
+    return record.submitted
 
 
 async def _converse(process: asyncio.subprocess.Process, question: bytes, tell: Tell) -> tuple[bytes, bytes]:

@@ -37,26 +37,20 @@ class Place:
 def prepare(request: Prepare, at: At = nothing) -> dict[str, object]:
     """Do what the request asks; asked again it changes nothing, and the logs of the running attempt are kept."""
     target = request.target
-    wanted = Marker(request.attempt, request.submitted, request.name, request.array)
-    with open_root(target.root) as root:
-        with _bundle(root, target) as folder:
-            at("folder made")
-            if _is_another_job(folder, wanted):
-                _set_aside(root, target)
-                at("earlier bundle aside")
-        with _bundle(root, target) as folder:
-            known = marker.read(folder)
-            if known is not None and known.attempt > wanted.attempt:
-                raise PersonFault(
-                    f"Attempt {wanted.attempt} of job {target.job_id} cannot start: "
-                    f"attempt {known.attempt} already has its results folder {target.folder}."
-                )
-            _settle(folder, target.modes, wanted, at)
-            _log_files(folder, target.modes)
-            at("logs made")
-            if request.handover:
-                handover.make(folder, request.attempt)
-                at("handover made")
+    wanted = Marker(request.attempt, target.submitted, request.name, request.array)
+    with open_root(target.root) as root, _own_bundle(root, target, at) as folder:
+        known = marker.read(folder)
+        if known is not None and known.attempt > wanted.attempt:
+            raise PersonFault(
+                f"Attempt {wanted.attempt} of job {target.job_id} cannot start: "
+                f"attempt {known.attempt} already has its results folder {target.folder}."
+            )
+        _settle(folder, target.modes, wanted, at)
+        _log_files(folder, target.modes)
+        at("logs made")
+        if request.handover:
+            handover.make(folder, request.attempt)
+            at("handover made")
     if known is None or known.attempt < wanted.attempt:
         array = str(wanted.array) if wanted.array else ""
         start = index.begun(target.job_id, wanted.attempt, wanted.name, array, wanted.submitted)
@@ -74,7 +68,7 @@ def prepare(request: Prepare, at: At = nothing) -> dict[str, object]:
 @contextlib.contextmanager
 def place(target: Target, at: At = nothing) -> Iterator[Place]:
     """Where the files of this attempt are. A bundle that was never prepared is made: every ending leaves one."""
-    with open_root(target.root) as root, _bundle(root, target) as folder:
+    with open_root(target.root) as root, _own_bundle(root, target, at) as folder:
         known = marker.read(folder)
         latest = known.attempt if known else 0
         attempt = latest if target.attempt is None else target.attempt
@@ -83,7 +77,7 @@ def place(target: Target, at: At = nothing) -> Iterator[Place]:
                 yield Place(inner, folder, f"{target.folder}/{paths.attempt_name(attempt)}", attempt)
             return
         if known is None or known.attempt != attempt or not known.prepared:
-            _settle(folder, target.modes, Marker(attempt, None, "", None, prepared=False), at)
+            _settle(folder, target.modes, Marker(attempt, target.submitted, "", None, prepared=False), at)
             # Only here: what a job has made of its own logs must not cost it its summary.
             _log_files(folder, target.modes)
         yield Place(folder, folder, target.folder, attempt)
@@ -122,8 +116,20 @@ def open_root(path: str) -> Iterator[int]:
 
 
 @contextlib.contextmanager
+def _own_bundle(root: int, target: Target, at: At) -> Iterator[int]:
+    """The job's own folder. That of an older job with the same number goes aside first, whatever is asked for."""
+    with _bundle(root, target) as folder:
+        at("folder made")
+        if _is_another_job(folder, target):
+            _set_aside(root, target)
+            at("earlier bundle aside")
+    with _bundle(root, target) as folder:
+        yield folder
+
+
+@contextlib.contextmanager
 def _bundle(root: int, target: Target) -> Iterator[int]:
-    """The job's own folder, made if it is not there."""
+    """The folder of the job's number, made if it is not there."""
     made = True
     try:
         os.mkdir(str(target.job_id), 0o700, dir_fd=root)
@@ -163,12 +169,12 @@ def _squatted(target: Target, why: str) -> PersonFault:
     )
 
 
-def _is_another_job(folder: int, wanted: Marker) -> bool:
+def _is_another_job(folder: int, target: Target) -> bool:
     """Whether the bundle is of an older job that had the same number: Slurm's job ids can start again."""
     known = marker.read(folder)
-    if known is None or known.submitted is None or wanted.submitted is None:
+    if known is None or known.submitted is None or target.submitted is None:
         return False
-    if wanted.attempt > known.attempt or wanted.submitted <= known.submitted:
+    if (target.attempt or 0) > known.attempt or target.submitted <= known.submitted:
         return False
     # A requeue, too, gives a job a new time of submission.
     summary = read_summary(folder)

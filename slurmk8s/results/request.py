@@ -26,6 +26,8 @@ class Target:
     attempt: int | None
     """None: whichever attempt the bundle is at."""
     modes: Modes
+    submitted: float | None = None
+    """When the job was submitted: tells it from an older one that had the same number. None: not known."""
 
     @property
     def folder(self) -> str:
@@ -39,7 +41,6 @@ class Prepare:
 
     target: Target
     attempt: int
-    submitted: float | None
     name: str
     array: ArrayTask | None
     handover: bool = False
@@ -111,7 +112,6 @@ def parse(data: bytes) -> Request:
         request = Prepare(
             target=target,
             attempt=target.attempt,
-            submitted=fields.number_or_none("submitted") if fields.has("submitted") else None,
             name=fields.text("name") if fields.has("name") else "",
             array=read_array(fields),
             handover=fields.flag("handover") if fields.has("handover") else False,
@@ -155,6 +155,7 @@ def _target(fields: Fields) -> Target:
         job_id=fields.whole("job_id", 1),
         attempt=fields.whole("attempt", 0, 10**8) if fields.has("attempt") else None,
         modes=_modes(fields.inner("modes")) if fields.has("modes") else Modes(),
+        submitted=fields.number_or_none("submitted") if fields.has("submitted") else None,
     )
 
 

@@ -22,8 +22,9 @@ PREPARE = (
     "logs made",
     "handover made",
 )
-NOTE = ("log there", "note written")
+NOTE = ("folder made", "log there", "note written")
 FINISH = (
+    "folder made",
     "handover removed",
     "logs durable",
     "outputs measured",
@@ -32,6 +33,7 @@ FINISH = (
     *put(paths.SUMMARY_TEXT),
 )
 CHECKSUMS = (
+    "folder made",
     "data durable",
     "batch hashed",
     "all hashed",

@@ -20,6 +20,7 @@ def scenarios(make_summary: Any, course: Any) -> dict[str, tuple[list[Any], dict
         "first prepare": ([], FIRST),
         "prepare after a requeue": ([FIRST, SHELL, requeued, HASH], again),
         "prepare of another job with the same number": ([FIRST, SHELL, finish, HASH], {**FIRST, "submitted": 9.0}),
+        "finish of another job with the same number": ([FIRST, SHELL, finish, HASH], {**finish, "submitted": 9.0}),
         "finish": ([{**FIRST, "handover": True}, SHELL], finish),
         "finish without any prepare": ([], finish),
         "finish after the next attempt began": ([FIRST, SHELL, again], requeued),
@@ -68,4 +69,4 @@ def test_every_step_of_the_list_is_reached_and_every_step_reached_is_in_the_list
     assert reached["prepare"] == set(steps.PREPARE)
     assert reached["checksums"] == set(steps.CHECKSUMS)
     # A finish without any prepare makes the bundle too.
-    assert reached["finish"] == {*steps.FINISH, *steps.put(".slurmk8s.json")}
+    assert reached["finish"] == {*steps.FINISH, "earlier bundle aside", *steps.put(".slurmk8s.json")}

@@ -173,6 +173,33 @@ def test_an_older_job_of_the_same_number_is_set_aside(person: Any, make_summary:
     assert not (person.root / "12.earlier-2").exists()
 
 
+def test_a_new_job_that_is_refused_before_its_prepare_leaves_an_older_one_of_its_number_alone(
+    person: Any, make_summary: Any, snapshot: Any
+) -> None:
+    prepare(person, submitted=1000.0)
+    person.ask(op="finish", attempt=0, submitted=1000.0, summary=make_summary(name="old"))
+    assert person.ask(op="checksums", attempt=0, submitted=1000.0)["complete"]
+    before = snapshot(person.folder)
+    new = {"attempt": 0, "submitted": 2000.0}
+    assert person.ask(op="note", stderr="slurmk8s: The image is refused.", **new)["ok"]
+    refused = make_summary(name="new", state="failed", exit_code=None, cause="The image is refused.")
+    told = person.ask(op="finish", summary=refused, **new)["summary"]
+    assert (told["name"], told["state"], told["exit_code"], told["complete"]) == ("new", "failed", None, False)
+    assert person.ask(op="checksums", **new)["complete"]
+    assert (person.folder / "stderr.log").read_text() == "slurmk8s: The image is refused.\n"
+    assert snapshot(person.root / "12.earlier-1") == before
+    assert not (person.root / "12.earlier-2").exists()
+
+
+def test_the_summary_of_an_older_job_of_the_same_number_is_not_read_as_the_new_ones(
+    person: Any, make_summary: Any
+) -> None:
+    prepare(person, submitted=1000.0)
+    person.ask(op="finish", attempt=0, submitted=1000.0, summary=make_summary())
+    assert person.ask(op="read_summary", attempt=0, submitted=1000.0)["summary"] is not None
+    assert person.ask(op="read_summary", attempt=0, submitted=2000.0)["summary"] is None
+
+
 def test_a_requeued_job_is_not_taken_for_another_though_its_submit_time_changed(person: Any, make_summary: Any) -> None:
     prepare(person, submitted=1000.0)
     person.sh("echo 7 > outputs/checkpoint")

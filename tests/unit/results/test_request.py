@@ -24,7 +24,7 @@ def encoded(**request: Any) -> bytes:
 def test_a_request_becomes_a_value() -> None:
     data = encoded(op="prepare", attempt=1, modes={"folder": 0o755, "file": 0o644, "outputs": 0o755})
     target = Target("/mnt/nas/results", 12, 1, Modes(0o755, 0o644, 0o755))
-    assert parse(data) == Prepare(target, 1, None, "", None)
+    assert parse(data) == Prepare(target, 1, "", None)
     assert target.folder == "/mnt/nas/results/12"
     assert parse(encoded(op="checksums")) == Checksums(Target("/mnt/nas/results", 12, None, Modes()), 2)
 
