@@ -164,6 +164,10 @@ class Debts:
 
     async def _checksum(self, record: Record) -> None:
         summary = await self._bundles.checksums(record, _Telling(record.job_id))
+        if summary.written_by == HEAD and record.state is None:
+            # There are no locks: the head node was writing at the same moment and did not see what was told here.
+            self._store.update_owed(replace(record, summarised=False))
+            raise ClusterFault("The head node's account has taken the place of this node's, which is told again.")
         self._at("checksums written")
         # The worker is the person's process: only what it has measured is taken from it.
         measured = ("outputs", "checksums", "complete", "written_by")

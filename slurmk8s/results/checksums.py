@@ -21,7 +21,7 @@ from slurmk8s.results.request import Checksums
 from slurmk8s.results.steps import At, nothing
 from slurmk8s.results.summary import COMPLETE, FAILED, Outputs, Summary
 from slurmk8s.results.summary_file import read_summary, write_summary
-from slurmk8s.results.summary_text import shown_name
+from slurmk8s.results.summary_text import brief_name
 from slurmk8s.results.walk import Folder, trouble, walk
 
 _PROBLEMS = {"changing": "still changing", "unreadable": "not readable", "missing": "gone"}
@@ -54,13 +54,13 @@ class Tally:
         """What is no regular file."""
         self.skipped += len(folder.skipped)
         room = NAMES_SHOWN - len(self.skipped_names)
-        self.skipped_names += [shown_name(folder.path + b"/" + name) for name in folder.skipped[:room]]
+        self.skipped_names += [brief_name(folder.path + b"/" + name) for name in folder.skipped[:room]]
 
     def bad(self, kind: str, path: bytes) -> None:
         """A file without a digest."""
         self.problems[kind] += 1
         if len(self.problem_names[kind]) < NAMES_SHOWN:
-            self.problem_names[kind].append(shown_name(path))
+            self.problem_names[kind].append(brief_name(path))
 
     def verdict(self) -> str:
         """What the summary says of the checksums."""
@@ -110,7 +110,11 @@ def checksums(request: Checksums, at: At = nothing, tell: Tell = unheard) -> dic
                 checksums=verdict,
                 complete=verdict == COMPLETE,
             )
+            # Once more: the list may be long and the NAS slow to keep it.
+            _refuse_if_told_anew(here, summary)
             write_summary(here.folder, summary, here.path, modes.file, at)
+            # What was told a moment later has taken the place of this, and is not complete yet.
+            _refuse_if_told_anew(here, summary)
             follow_rotation(here, modes)
             files.remove(here.folder, paths.PROGRESS)
             at("progress removed")
@@ -135,7 +139,8 @@ def _summary(here: Place) -> Summary:
 
 def _refuse_if_told_anew(here: Place, summary: Summary) -> None:
     """A lost node that came back meanwhile has told its own account of the job, which must not be replaced by ours."""
-    if _summary(here).written_by != summary.written_by:
+    now = read_summary(here.folder)  # None: its owner took it away, or the next attempt did; both find it again
+    if now is not None and now.attempt == here.attempt and now.written_by != summary.written_by:
         raise ClusterFault("The summary was written anew while the files were hashed.", "It is tried again.")
 
 

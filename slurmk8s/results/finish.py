@@ -12,7 +12,7 @@ from slurmk8s.results.request import Finish, Note, ReadSummary
 from slurmk8s.results.steps import At, nothing
 from slurmk8s.results.summary import HEAD, PENDING, Outputs, keep_first
 from slurmk8s.results.summary_file import read_summary, write_summary
-from slurmk8s.results.summary_text import shown_name
+from slurmk8s.results.summary_text import brief_name
 from slurmk8s.results.walk import walk
 
 # So many names are given in a summary; the rest are counted.
@@ -85,5 +85,5 @@ def measure(folder: int) -> Outputs:
                     count += 1
                     total += found.st_size
         skipped += len(inner.skipped)
-        names += [shown_name(inner.path + b"/" + name) for name in inner.skipped[: NAMES_SHOWN - len(names)]]
+        names += [brief_name(inner.path + b"/" + name) for name in inner.skipped[: NAMES_SHOWN - len(names)]]
     return Outputs(count, total, skipped, tuple(names))

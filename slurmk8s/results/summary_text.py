@@ -7,6 +7,7 @@ from slurmk8s.results import paths
 from slurmk8s.results.summary import COMPLETE, FAILED, HEAD, NODE, NODE_AFTER_HEAD, Summary
 
 _LABEL_WIDTH = 12
+_LONGEST_NAME = 1000
 _WRITERS = {
     NODE: "",
     HEAD: "the head node; what only the node knows (exit code, use, image digest) is missing unless it is told above",
@@ -187,3 +188,9 @@ def _shows(char: str) -> bool:
 def shown_name(name: bytes) -> str:
     """A file name for people and JSON; bytes that are not UTF-8 are shown as escapes."""
     return name.decode("utf-8", "backslashreplace")
+
+
+def brief_name(name: bytes) -> str:
+    """As much of a name as a summary takes: a path may be longer than a whole summary. Its end tells the file."""
+    shown = shown_name(name)
+    return shown if len(shown) <= _LONGEST_NAME else "…" + shown[-_LONGEST_NAME:]

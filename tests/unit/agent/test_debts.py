@@ -15,7 +15,7 @@ from slurmk8s.agent.record import Record, Store
 from slurmk8s.agent.samples import Sample
 from slurmk8s.config import Config, parse
 from slurmk8s.errors import PersonFault, SlurmUnreachable
-from slurmk8s.results.summary import Summary, Times
+from slurmk8s.results.summary import HEAD, Summary, Times
 from slurmk8s.results.usage import Course
 from slurmk8s.slurm.client import Job
 
@@ -113,6 +113,20 @@ def test_a_debt_is_paid_with_what_slurm_says(
     pay(settings, store, slurm, bundles, lambda: not list(store.owed()))
     assert [summary["state"] for summary in bundles.written] == ["timeout"]
     assert bundles.hashed == [7]
+
+
+def test_what_the_head_node_wrote_over_at_the_same_moment_is_told_again(
+    settings: Config, store: Store, record: Callable[..., Record], job: Callable[..., Job]
+) -> None:
+    class WrittenOver(Bundles):
+        async def checksums(self, record: Record, tell: object) -> Summary:
+            summary = await super().checksums(record, tell)
+            return replace(summary, written_by=HEAD) if len(self.written) == 1 else summary
+
+    store.owe(record(exit_code=0, reported=True))
+    bundles = WrittenOver()
+    pay(settings, store, Slurm(job()), bundles, lambda: not list(store.owed()))
+    assert len(bundles.written) == len(bundles.hashed) == 2
 
 
 def test_while_slurm_is_silent_the_debt_waits(settings: Config, store: Store, record: Callable[..., Record]) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import subprocess
 from typing import Any
 
 import pytest
@@ -172,14 +173,15 @@ def test_of_a_body_that_died_with_its_node_the_head_nodes_cause_stays(person: An
     assert (told["state"], told["cause"], told["image_digest"]) == ("node_fail", "n1 was lost.", "d")
 
 
-def test_a_summary_told_anew_while_its_files_are_hashed_is_kept(person: Any, make_summary: Any) -> None:
+@pytest.mark.parametrize("step", ["all hashed", "checksums.txt in place", "job_summary.txt in place"])
+def test_a_summary_told_anew_while_its_files_are_hashed_is_kept(person: Any, make_summary: Any, step: str) -> None:
     """The head node hashes, and the lost node comes back: its account must not be overwritten at the end of that."""
     person.ask(op="prepare", attempt=0)
     person.ask(op="finish", attempt=0, summary=make_summary(**HEAD))
     node = person.folder / "node"
     anew = json.dumps({**make_summary(), "written_by": "node after head node"})
     person.sh(f"printf %s {shlex.quote(anew)} > {node.name}")
-    code = WORKER_SWAPPED.replace("{folder!r}", repr(str(person.folder)))
+    code = WORKER_SWAPPED.replace("{folder!r}", repr(str(person.folder))).replace("{step!r}", repr(step))
     done = person.python(code, json.dumps({"root": str(person.root), "job_id": 12, "op": "checksums"}).encode())
     reply = json.loads(done.stdout)
     assert (reply["ok"], reply["fault"]) == (False, "cluster")
@@ -193,7 +195,30 @@ sys.path.insert(0, {package!r})
 from slurmk8s.results.request import parse
 from slurmk8s.results.worker import answer
 def at(step):
-    if step == "all hashed":
+    if step == {step!r}:
         os.rename({folder!r} + "/node", {folder!r} + "/summary.json")
 print(json.dumps(answer(parse(sys.stdin.buffer.read()), at)))
 """
+
+
+def test_names_longer_than_a_summary_are_cut_to_their_end(person: Any, make_summary: Any) -> None:
+    person.ask(op="prepare", attempt=0)
+    code = """
+import os
+os.chdir(FOLDER)
+for _ in range(300):
+    os.mkdir("x" * 250)
+    os.chdir("x" * 250)
+for number in range(20):
+    os.symlink("nowhere", f"link-{number}")
+os.close(os.open("closed", os.O_CREAT, 0))
+""".replace("FOLDER", repr(str(person.folder / "outputs")))
+    assert person.python(code).returncode == 0
+    told = person.ask(op="finish", attempt=0, summary=make_summary())["summary"]
+    assert told["outputs"]["skipped"][0].endswith("xxx/link-0")
+    hashed = person.ask(op="checksums", attempt=0)
+    assert hashed["checksums"].endswith("xxx/closed was not readable")
+    # What was written is read again, here and by everybody else.
+    assert person.ask(op="read_summary", attempt=0)["summary"] == hashed["summary"]
+    # rm copes with such a tree, shutil.rmtree of this Python does not
+    subprocess.run(["rm", "-rf", str(person.folder)], check=True)
