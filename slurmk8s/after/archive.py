@@ -139,9 +139,16 @@ def _digests(root: int, job: str) -> dict[bytes, str]:
             descriptor = os.open(paths.CHECKSUMS, os.O_RDONLY | files.FILE_FLAGS, dir_fd=bundle)
         except FileNotFoundError:
             raise PersonFault("The bundle has no checksums.txt, so it is not archived.") from None
+        wanted: dict[bytes, str] = {}
         with open(descriptor, "rb") as file:
-            parsed = [sums.parse(line) for line in file]
-    return {name: digest for digest, name in filter(None, parsed)}
+            for number, line in enumerate(sums.lines(file), 1):
+                if (parsed := sums.parse(line)) is None:
+                    raise PersonFault(f"Line {number} of checksums.txt is none, so the bundle is not archived.")
+                wanted[parsed[1]] = parsed[0]
+    for log in (paths.STDOUT, paths.STDERR):
+        if os.fsencode(log) not in wanted:  # of a complete bundle both are: somebody has changed the list
+            raise PersonFault(f"{log} is not in checksums.txt, so the bundle is not archived.")
+    return wanted
 
 
 def fingerprint(root: int, job: str) -> str:

@@ -5,6 +5,7 @@ zstd is the program, not a library: whoever unpacks an archive needs it as well,
 
 import contextlib
 import hashlib
+import io
 import os
 import stat
 import subprocess
@@ -21,6 +22,10 @@ _CHUNK = 1 << 20
 _SAYS = "The files of this job are in "
 # A path and a few words.
 _LONGEST = 8192
+# Of one file in the archive: its name, and that of what it links to.
+_LONGEST_HEADER = 2 << 20
+# The checksums of two million files.
+_LARGEST_KEPT = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Member:
     """Relative to the bundle."""
     digest: str
     content: bytes | None = None
-    """Of a checksums.txt."""
+    """Where it was asked for."""
 
 
 def note(bundle: int, archive: str) -> None:
@@ -56,25 +61,76 @@ def find(bundle: int, folder: Path, archive: str) -> Path | None:
     return None
 
 
-def members(archive: IO[bytes], zstd: str, tick: Callable[[int], None] = lambda _: None) -> Iterator[Member]:
-    """Each regular file; `tick` hears how many bytes were read. ClusterFault where the archive is damaged."""
+def members(
+    archive: IO[bytes],
+    zstd: str,
+    tick: Callable[[int], None] = lambda _: None,
+    keeps: Callable[[bytes], bool] = lambda _: False,
+) -> Iterator[Member]:
+    """Each regular file; `tick` hears how many bytes were read, `keeps` says of which path the content is wanted.
+
+    ClusterFault where the archive is damaged.
+    """
     try:
         with through_zstd([zstd, "-q", "-d", "-c"], archive, subprocess.PIPE) as process:
             assert process.stdout is not None
-            with tarfile.open(fileobj=process.stdout, mode="r|", encoding="utf-8", errors="surrogateescape") as tar:
-                for member in tar:
+            stream = _Stream(process.stdout)
+            with tarfile.open(fileobj=stream, mode="r:", encoding="utf-8", errors="surrogateescape") as tar:
+                while (member := tar.next()) is not None:
+                    tar.members.clear()  # type: ignore[attr-defined] # it would keep every one it has seen
                     if member.isreg():
-                        yield _read(tar, member, tick)
-    except tarfile.TarError as error:
+                        yield _read(tar, member, stream, tick, keeps)
+                    stream.may_read = _LONGEST_HEADER
+    # Whatever else a forged header makes of tarfile: it converts numbers unseen, and calls itself for each header.
+    except (tarfile.TarError, ValueError, OverflowError, RecursionError) as error:
         raise ClusterFault(f"The archive cannot be read ({error}).") from None
 
 
-def _read(tar: tarfile.TarFile, member: tarfile.TarInfo, tick: Callable[[int], None]) -> Member:
+class _Stream(io.RawIOBase):
+    """What comes out of zstd, for tarfile, which takes a whole header into memory, however long it says it is."""
+
+    def __init__(self, source: IO[bytes]) -> None:
+        self._source = source
+        self._position = 0
+        self.may_read = _LONGEST_HEADER
+
+    def read(self, size: int = -1) -> bytes:
+        if not 0 <= size <= self.may_read:
+            raise tarfile.ReadError("a header in it is too long")
+        data = self._source.read(size)
+        self._position += len(data)
+        self.may_read -= len(data)
+        return data
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, position: int, _whence: int = io.SEEK_SET) -> int:
+        """Forwards only: a file of less than nothing would lead back to its own header for ever."""
+        if position < self._position:
+            raise tarfile.ReadError("a file in it has no right size")
+        while self._position < position and (data := self._source.read(min(_CHUNK, position - self._position))):
+            self._position += len(data)
+        return self._position
+
+
+def _read(
+    tar: tarfile.TarFile,
+    member: tarfile.TarInfo,
+    stream: _Stream,
+    tick: Callable[[int], None],
+    keeps: Callable[[bytes], bool],
+) -> Member:
+    if member.issparse():  # a few bytes that say they are any number of zeros
+        raise tarfile.ReadError("a file in it is sparse, and slurmk8s writes none")
     path = os.fsencode(member.name).partition(b"/")[2]
-    kept = bytearray() if os.path.basename(path) == os.fsencode(paths.CHECKSUMS) else None
+    kept = bytearray() if keeps(path) else None
+    if kept is not None and member.size > _LARGEST_KEPT:
+        raise tarfile.ReadError(f"{os.path.basename(member.name)} is too large")
     content = tar.extractfile(member)
     assert content is not None
     digest = hashlib.sha256()
+    stream.may_read = member.size
     while data := content.read(_CHUNK):
         digest.update(data)
         tick(len(data))

@@ -17,6 +17,8 @@ from slurmk8s.results.steps import At, nothing
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # O_NONBLOCK: opening a named pipe must not wait for a writer. It means nothing for regular files.
 FILE_FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+# Summaries and markers are smaller than this.
+SMALL = 1 << 20
 
 
 @contextlib.contextmanager
@@ -49,7 +51,7 @@ def lstat(parent: int, name: str) -> os.stat_result | None:
         return None
 
 
-def read_small(parent: int, name: str, limit: int = 1 << 20) -> bytes | None:
+def read_small(parent: int, name: str, limit: int = SMALL) -> bytes | None:
     """The bytes of a regular file of at most this size; None if there is no such file."""
     try:
         descriptor = os.open(name, os.O_RDONLY | FILE_FLAGS, dir_fd=parent)
@@ -57,9 +59,10 @@ def read_small(parent: int, name: str, limit: int = 1 << 20) -> bytes | None:
         if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):  # nothing, a link, a socket
             return None
         raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)  # a folder cannot even be wrapped
+        return None
     with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
         data = file.read(limit + 1)
         return data if len(data) <= limit else None
 

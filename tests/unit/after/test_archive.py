@@ -150,8 +150,9 @@ def test_verify_reads_the_archive_in_place_of_what_it_holds(
         "missing": ["outputs/deep/model.bin"],
     }
     os.truncate(path, path.stat().st_size // 2)
-    with pytest.raises(ClusterFault, match=r"zstd failed|cannot be read"):
-        verify_bundle(bundle)
+    verdict = verify_bundle(bundle)
+    assert (verdict.ok, verdict.unreadable) == (False, [str(path)])
+    assert re.search("zstd failed|cannot be read", verdict.reason)
     path.unlink()
     verdict = verify_bundle(bundle)
     assert (verdict.ok, verdict.missing) == (False, [str(path)])
@@ -199,6 +200,26 @@ def test_no_folder_is_too_deep_to_be_removed(archive: Any, bundle: Path, nas: Pa
         assert not (bundle / "outputs").exists()
     finally:
         subprocess.run(["rm", "-rf", bundle], check=True)  # rmtree, which clears up after us, does not go so deep
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        (": > checksums.txt; echo forged > stdout.log", r"stdout\.log is not in checksums\.txt"),
+        ("sed -i /stderr/d checksums.txt", r"stderr\.log is not in checksums\.txt"),
+        ("echo junk >> checksums.txt", r"Line 6 of checksums\.txt is none"),
+        ("truncate -s 400M checksums.txt", r"Line 6 of checksums\.txt is none"),
+    ],
+)
+def test_a_bundle_whose_list_was_tampered_with_is_not_archived(
+    archive: Any, bundle: Path, nas: Path, script: str, reason: str
+) -> None:
+    subprocess.run(["sh", "-c", script], cwd=bundle, check=True)
+    shutil.chown(bundle / "checksums.txt", bundle.stat().st_uid)  # sed makes it anew
+    with pytest.raises(PersonFault, match=reason):
+        archive(remove=True)
+    assert not (nas / "results" / "7.tar.zst").exists()
+    assert (bundle / "stdout.log").exists()
 
 
 def test_a_bundle_of_somebody_else_or_behind_a_link_is_refused(archive: Any, bundle: Path, nas: Path) -> None:

@@ -119,6 +119,62 @@ def test_the_logs_of_earlier_attempts_are_verified_too(person: Any, make_summary
     assert verify(person.folder).changed == ["attempt-0/stdout.log"]
 
 
+def test_an_emptied_list_is_not_ok_whatever_became_of_the_files(bundle: Any) -> None:
+    bundle.sh(": > checksums.txt; rm -r outputs/d; echo forged > stdout.log; rm stderr.log")
+    verdict = verify(bundle.folder)
+    assert (verdict.ok, verdict.matched) == (False, 0)
+    assert verdict.malformed == ["checksums.txt: stdout.log is not in it", "checksums.txt: stderr.log is not in it"]
+
+
+def test_an_earlier_attempt_that_was_complete_must_have_its_list(person: Any, make_summary: Any) -> None:
+    person.ask(op="prepare", attempt=0)
+    person.ask(op="finish", attempt=0, summary=make_summary(state="requeued"))
+    person.ask(op="checksums", attempt=0)
+    person.ask(op="prepare", attempt=1)
+    person.ask(op="finish", attempt=1, summary=make_summary(attempt=1))
+    person.ask(op="checksums", attempt=1)
+    person.sh("sed -i /stdout/d attempt-0/checksums.txt")
+    assert verify(person.folder).malformed == ["attempt-0/checksums.txt: stdout.log is not in it"]
+    person.sh("rm attempt-0/checksums.txt attempt-0/stdout.log")
+    assert verify(person.folder).missing == ["attempt-0/checksums.txt"]
+    person.sh("rm -r attempt-0; ln -s outputs attempt-0")
+    assert verify(person.folder).missing == ["attempt-0/"]
+
+
+@pytest.mark.parametrize("made", ["mkdir checksums.txt", "ln -s stdout.log checksums.txt", "mkfifo checksums.txt"])
+def test_what_stands_in_place_of_the_list_is_malformed(bundle: Any, made: str) -> None:
+    bundle.sh(f"rm checksums.txt; {made}")
+    verdict = verify(bundle.folder)
+    assert (verdict.ok, verdict.malformed) == (False, ["checksums.txt: not a plain file"])
+
+
+def test_names_that_no_file_can_have_are_malformed(bundle: Any) -> None:
+    names = [b"outputs/a\0b", b"outputs/" + b"x" * 256, b"outputs/" + b"x" * 256 + b"/a"]
+    with (bundle.folder / "checksums.txt").open("ab") as file:
+        file.writelines(b"%s  %s\n" % (b"0" * 64, name) for name in names)
+    verdict = verify(bundle.folder)
+    assert (verdict.matched, verdict.malformed) == (5, [f"checksums.txt: line {number}" for number in (6, 7, 8)])
+
+
+def test_a_file_listed_twice_must_be_what_both_lines_say(bundle: Any) -> None:
+    bundle.sh('line="$(head -n 1 checksums.txt)"; echo "$line" >> checksums.txt')
+    assert verify(bundle.folder).ok
+    bundle.sh(f"echo '{'0' * 64}  stdout.log' >> checksums.txt")
+    assert verify(bundle.folder).changed == ["stdout.log"]
+
+
+def test_a_list_of_one_endless_line_or_of_nothing_but_nonsense_is_not_read_to_its_end(bundle: Any) -> None:
+    bundle.sh("truncate -s 1T checksums.txt")
+    assert verify(bundle.folder).malformed == ["checksums.txt: line 6"]
+    bundle.sh("rm checksums.txt; yes | head -n 5000 > checksums.txt")
+    assert len(verify(bundle.folder).malformed) == 1002
+
+
+def test_folders_in_place_of_the_summaries_are_no_summaries(bundle: Any) -> None:
+    bundle.sh("rm summary.json .slurmk8s.json; mkdir summary.json .slurmk8s.json archived.txt")
+    assert verify(bundle.folder).ok
+
+
 def test_a_folder_that_is_none_is_told(root: Path) -> None:
     with pytest.raises(PersonFault, match="no results folder"):
         verify(root / "99")
