@@ -70,10 +70,10 @@ class Bundles:
         if reply.get("unlisted"):  # `slurmk8s results --reindex` makes up for it
             logger.warning(f"job {record.job_id}: not in the index of results: {reply['unlisted']}")
 
-    async def is_complete(self, record: Record) -> bool:
-        """Whether the attempt's bundle needs nothing any more."""
+    async def summary(self, record: Record) -> Summary | None:
+        """What the attempt's summary says now, if it has one."""
         summary = (await self._ask(record, "read_summary"))["summary"]
-        return summary is not None and bool(from_json(summary).complete)
+        return None if summary is None else from_json(summary)
 
     async def checksums(self, record: Record, tell: Tell = lambda _: None) -> Summary:
         """Hash the bundle and complete the summaries; what the summary now says."""

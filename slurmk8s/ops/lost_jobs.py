@@ -30,7 +30,7 @@ from slurmk8s.config import Config
 from slurmk8s.errors import ClusterFault, NodeFault, PersonFault, SlurmK8sError
 from slurmk8s.ops import last_seen
 from slurmk8s.ops.last_seen import Attempt, Book
-from slurmk8s.results.summary import HEAD, NODE_AFTER_HEAD, from_json
+from slurmk8s.results.summary import HEAD, NODE_AFTER_HEAD
 from slurmk8s.results.summary_text import duration, when
 from slurmk8s.slurm import nodes, past, queue
 from slurmk8s.slurm.client import Job
@@ -172,7 +172,10 @@ class LostJobs:
         record = attempt.record
         try:
             async with asyncio.timeout(SECONDS_FOR_A_BUNDLE):
-                if store.is_owed(*attempt.key) or await Bundles(config).is_complete(record):
+                if store.is_owed(*attempt.key):
+                    return True
+                summary = await Bundles(config).summary(record)
+                if summary is not None and summary.complete:
                     return True
         except (ClusterFault, TimeoutError, *NONSENSE) as fault:
             logger.warning(f"job {record.job_id}: whether it has a summary cannot be seen yet: {fault}")
@@ -193,18 +196,12 @@ class LostJobs:
         self._trouble = trouble
 
 
-class _Bundles(Bundles):
-    async def is_told_by_head(self, record: Record) -> bool:
-        """Whether the head node's summary of the attempt was there before its node's."""
-        summary = (await self._ask(record, "read_summary"))["summary"]
-        return summary is not None and from_json(summary).written_by in (HEAD, NODE_AFTER_HEAD)
-
-
 async def _leave_to_node(config: Config, store: Store, after: Runner, record: Record) -> None:
     """The node is back and finishes the bundle; people still hear from us if our summary was the first."""
     try:
         async with asyncio.timeout(SECONDS_FOR_A_BUNDLE):
-            is_ours = await _Bundles(config).is_told_by_head(record)
+            summary = await Bundles(config).summary(record)
+            is_ours = summary is not None and summary.written_by in (HEAD, NODE_AFTER_HEAD)
     except (ClusterFault, TimeoutError, *NONSENSE) as fault:
         logger.warning(f"job {record.job_id}: who tells of it cannot be seen yet: {fault}")
         return

@@ -68,7 +68,7 @@ class Site:
         (outputs / "weights").write_bytes(bytes(megabytes << 20))
         (self.results / "7" / "stdout.log").write_text("out\n")
         (self.results / "7" / "stderr.log").touch()
-        marker = {"schema": 1, "attempt": 0, "submitted": 1.0, "name": "train", "array": None}
+        marker = {"schema": 1, "attempt": 0, "submitted": self.record.submitted, "name": "train", "array": None}
         (self.results / "7" / ".slurmk8s.json").write_text(json.dumps(marker))
         for path in [self.results / "7", *(self.results / "7").rglob("*")]:
             os.chown(path, PERSON, PERSON)

@@ -45,5 +45,5 @@ def test_a_time_of_submission_that_is_not_this_attempts_is_not_told(
     monkeypatch.setattr(sys, "executable", str(worker))
     here = tmp_path.stat()
     mine = record(uid=here.st_uid, gid=here.st_gid, groups=(), submitted=submitted, started=started)
-    assert asyncio.run(Bundles(settings).is_complete(mine)) is False
+    assert asyncio.run(Bundles(settings).summary(mine)) is None
     assert json.loads(log.read_text())["submitted"] == told
