@@ -241,7 +241,7 @@ def _show_verdict(folder: Path, verdict: Verdict) -> None:
         "changed": "changed since the job ended",
         "missing": "no longer there",
         "extra": "added since the job ended",
-        "unreadable": "not readable for you",
+        "unreadable": printable(verdict.reason) if verdict.archive and verdict.reason else "not readable for you",
         "malformed": "not understood",
     }
     for kind, names in verdict.problems.items():

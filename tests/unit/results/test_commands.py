@@ -146,6 +146,14 @@ def test_logs_go_to_their_own_streams(own: Any, slurmk8s: Any) -> None:
     assert slurmk8s("logs", "--stderr", "12") == (0, "err\n", "")
 
 
+def test_a_damaged_archive_is_told_with_what_is_wrong_with_it(own: Any, slurmk8s: Any, root: Path) -> None:
+    (root / "12.tar.zst").write_bytes(b"no zstd")
+    (root / "12" / "archived.txt").write_text(f"The files of this job are in {root}/12.tar.zst\n")
+    status, out, _ = slurmk8s("verify", "12")
+    assert status == 1
+    assert out.startswith(f"unreadable  {root}/12.tar.zst: The archive cannot be read (")
+
+
 @pytest.mark.parametrize("words", [["logs", "12"], ["logs", "-f", "12"]])
 def test_logs_that_were_archived_are_said_to_be(own: Any, slurmk8s: Any, root: Path, words: list[str]) -> None:
     for name in ("stdout.log", "stderr.log"):
