@@ -18,9 +18,10 @@ NEEDS := slurmctld slurmd slurm-client slurm-wlm-basic-plugins slurm-wlm-plugins
 REAL := $(SUDO) $(PYTEST) -q -p no:hypothesispytest
 TESTBED := $(SUDO) env PYTHONSAFEPATH=1 PYTHONPATH=tests $(VENV)/bin/python -m testbed
 KUBE_DIR ?= /var/tmp/slurmk8s-testbed
-# What fills the cores, beside the build; then what mostly waits. The longest first.
-FIRST := build-kubernetes test-slurm test-unit test-kubernetes
-THEN := test-journey test-podman test-nas
+# What needs no Kubernetes, beside its build; then the rest. The longest first.
+FIRST := build-kubernetes test-slurm test-unit test-podman test-nas
+# Three clusters at once, and a fourth for a while: a fifth would need more inotify instances than Linux gives by default.
+THEN := test-journey-kubernetes test-journey-podman test-kubernetes
 ABREAST ?= 3
 
 .PHONY: help deps venv demo test lint $(FIRST) $(THEN) kube-up kube-down bench docs lock clean
@@ -30,7 +31,7 @@ help:
 	@echo 'make test    lint, types, contracts, unit tests, then real Slurm, podman and Kubernetes'
 	@echo 'make kube-up a real Kubernetes with two nodes on this machine, built once (KUBE_DIR); make kube-down removes it'
 	@echo 'make venv    $(VENV) with the project installed      make deps    the Debian packages that are missing'
-	@echo 'make test-unit, test-slurm, test-podman, test-kubernetes, test-journey, test-nas: one part of it'
+	@echo 'make test-unit, -slurm, -podman, -nas, -kubernetes, -journey-podman, -journey-kubernetes: one part of it'
 	@echo 'make lint    ruff, mypy, import contracts           make bench   measurements'
 	@echo 'make docs    write docs/commands.md and docs/configuration.md anew'
 	@echo 'make lock    resolve the dependencies anew          make clean   remove what was made here'
@@ -81,12 +82,15 @@ lint: venv
 	$(call timed,mypy,$(VENV)/bin/mypy --no-error-summary)
 	$(call timed,import contracts,$(VENV)/bin/lint-imports --no-cache >/dev/null || $(VENV)/bin/lint-imports --no-cache)
 
-test-kubernetes test-journey: build-kubernetes
+test-kubernetes test-journey-kubernetes: build-kubernetes
 build-kubernetes: deps venv
 	$(call beside,build,$(TESTBED) build)
 
-test-journey: deps venv
-	$(call beside,journey,$(REAL) -n 3 --dist loadgroup --durations=10 tests/e2e)
+test-journey-kubernetes: deps venv
+	$(call beside,journey on kubernetes,$(REAL) -n 2 --dist loadgroup -k kubernetes tests/e2e)
+
+test-journey-podman: deps venv
+	$(call beside,journey on podman,$(REAL) -n 2 --dist loadgroup -k 'not kubernetes' tests/e2e)
 
 test-kubernetes: deps venv
 	$(call beside,kubernetes,$(REAL) -n 2 --dist loadfile tests/kube)
