@@ -39,8 +39,9 @@ def scancel(cluster: Any, job_id: int) -> None:
 
 
 def time_limit(cluster: Any, job_id: int) -> None:
-    """Slurm looks at limits, and warns, every 30 seconds."""
-    cluster.run("scontrol", "update", f"JobId={job_id}", "EndTime=now", user="root")
+    """Slurm looks at limits, and warns, every 30 seconds. No job may end in the second in which it began."""
+    command = ("scontrol", "update", f"JobId={job_id}", "EndTime=now")
+    cluster.wait_for(lambda: cluster.run(*command, user="root", check=False).returncode == 0, "an end set", 10)
 
 
 def requeue(cluster: Any, job_id: int) -> None:
