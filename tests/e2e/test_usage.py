@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -24,7 +25,9 @@ head -c {100 * MB} /dev/zero >/dev/shm/held
 while :; do :; done &
 echo start
 {{ head -c {100 * MB} /dev/zero; {HOLD}; }} | tail -c {100 * MB} >/dev/null
-kill $!
+kill %1
+wait
+times
 """
 
 
@@ -48,7 +51,11 @@ def test_the_figures_are_right_also_when_the_agent_was_killed_in_between(cluster
     summary = cluster.summary(job_id)
     usage, running = summary["usage"], summary["durations"]["running"]
     assert 195 * MB < usage["memory_peak_bytes"] < 300 * MB
-    assert 0.3 * running < usage["cpu_seconds"] < 1.4 * running  # one core, for which other tests compete
+    # As its own shell counts it. The pod has a launcher besides; how much of a core it had is up to the other tests.
+    told = sum(
+        int(minutes) * 60 + float(rest) for minutes, rest in re.findall(r"(\d+)m([0-9.]+)s", read(cluster, job_id))
+    )
+    assert 0.9 * told < usage["cpu_seconds"] < told + 1
     assert usage["notes"] == []  # it was short
     assert summary["script_sha256"] == hashlib.sha256(SCRIPT.encode()).hexdigest()
     times = summary["times"]
@@ -60,11 +67,12 @@ def test_the_figures_are_right_also_when_the_agent_was_killed_in_between(cluster
     assert (folder / "usage.svg").stat().st_uid == cluster.uid
     assert cluster.run("slurmk8s", "verify", str(job_id)).returncode == 0
     assert measured(cluster, job_id) == ()
-    told = json.loads(cluster.run("slurmk8s", "report", "--json", "--by", "name").stdout)
-    (line,) = (line for line in told["lines"] if line["group"] == "uses.sh")
+    report = json.loads(cluster.run("slurmk8s", "report", "--json", "--by", "name").stdout)
+    (line,) = (line for line in report["lines"] if line["group"] == "uses.sh")
     assert line["memory_use"] == pytest.approx(usage["memory_peak_bytes"] / (512 * MB), rel=0.01)
     # Of all the time that the job had its CPUs, not only while its body ran.
-    assert 0.1 < line["cpu_use"] < 1.05 * usage["cpu_seconds"] / (2 * running)
+    while_running = usage["cpu_seconds"] / (2 * running)
+    assert 0.2 * while_running < line["cpu_use"] < 1.05 * while_running
 
 
 @pytest.mark.runtimes("podman")
